@@ -1,0 +1,37 @@
+# What each target runs is printed before it runs.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/installed
+
+# Two workers halve the tests' time on two cores if each one's torch keeps to one thread and sleeps when it waits.
+TEST_ENV := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
+PYTEST := $(TEST_ENV) $(BIN)/pytest -q -n 2
+
+.PHONY: help install run test test-slow check
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' Makefile
+
+install: $(INSTALLED)  ## make .venv with everything the other targets need
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -q -c constraints.txt torch==2.13.0
+	$(BIN)/pip install -q -c constraints.txt -e '.[dev]'
+	@touch $@
+
+run: install  ## train the ALFWorld quickstart on the CPU and write its report
+	$(BIN)/agentrl train quickstart
+	@echo "Report: runs/latest/report.html"
+
+test: install  ## every test that needs no GPU and little time
+	$(PYTEST) -m "not slow and not gpu"
+
+test-slow: install  ## the tests that take longer
+	$(PYTEST) -m "slow and not gpu"
+
+check: install  ## style, types and layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pyright
+	$(BIN)/lint-imports

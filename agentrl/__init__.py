@@ -1,0 +1,33 @@
+"""Multi-turn reinforcement learning of language-model agents.
+
+Names are bound when first used (PEP 562): `import agentrl` loads neither torch nor gymnasium.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agentrl.env import TextEnv, make
+    from agentrl.tasks import Task, TaskSet
+    from agentrl.trajectory import Ending, Message, Trajectory, Turn
+
+__version__ = "0.1.0"
+
+__all__ = ["Ending", "Message", "Task", "TaskSet", "TextEnv", "Trajectory", "Turn", "__version__", "make"]
+
+_MODULES = {
+    "agentrl.env": ("TextEnv", "make"),
+    "agentrl.tasks": ("Task", "TaskSet"),
+    "agentrl.trajectory": ("Ending", "Message", "Trajectory", "Turn"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(importlib.import_module(module), name)
+    raise AttributeError(f"module 'agentrl' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return __all__

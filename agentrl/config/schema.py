@@ -1,0 +1,244 @@
+"""Every setting of a run, in nine sections. The text under a field is its help.
+
+The section `algorithm` is the chosen algorithm's own `Config`, which stays with the algorithm.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+)
+from pydantic.fields import FieldInfo
+
+from agentrl import registry, resources
+from agentrl.errors import NotFound
+
+
+def _found_by(lookup: Callable[[str], object]) -> AfterValidator:
+    """Refuses a name that `lookup` does not find, in its words."""
+
+    def check(name: str) -> str:
+        try:
+            lookup(name)
+        except NotFound as error:
+            raise ValueError(str(error)) from error
+        return name
+
+    return AfterValidator(check)
+
+
+EngineName = Annotated[str, _found_by(lambda name: registry.require("engines", name))]
+TrackerName = Annotated[str, _found_by(lambda name: registry.require("trackers", name))]
+PromptName = Annotated[str, _found_by(resources.prompt_path)]
+Frac = Annotated[float, Field(ge=0, le=1)]
+
+
+class Section(BaseModel):
+    """Settings that belong together: immutable, and no key is taken that does not exist."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+
+
+class EnvConfig(Section):
+    """Which environment the policy acts in."""
+
+    id: str
+    """Gymnasium id such as agentrl/ALFWorld-v0, or module:namespace/Name-v0 for one of your own. Required."""
+    max_turns: PositiveInt | None = None
+    """Turns after which an episode is truncated. None, the default, keeps the environment's registered limit."""
+    prompt: PromptName | None = None
+    """Shipped prompt, e.g. alfworld/chat, or a path that ends in .md. None, the default, shows the bare observation."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Keyword arguments of agentrl.make, e.g. {games: official}. None by default: environments choose their own."""
+
+
+class TasksConfig(Section):
+    """Which splits of the environment's tasks are played."""
+
+    train: str = "train"
+    """Split trained on; train by default, as every environment of ours calls it."""
+    eval_in: str | None = None
+    """Split evaluated on that is distributed as training is. None, the default: not evaluated."""
+    eval_out: str | None = None
+    """Split evaluated on that differs from training. None, the default: not evaluated."""
+    limit: PositiveInt | None = None
+    """Train on the first tasks only, by sorted id. None, the default: on all."""
+
+
+class ModelConfig(Section):
+    """Which weights the policy starts from."""
+
+    path: str
+    """Hugging Face id, a folder, or the name of a shipped model. Required."""
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    """Type of the trained weights. float32 by default: updates of 1e-6 are lost in the 8 bits of bfloat16."""
+
+
+class EngineConfig(Section):
+    """What samples the policy's tokens."""
+
+    name: EngineName = "hf"
+    """Engine; `hf` is the default as it runs anywhere, on the trainer's own weights."""
+    temperature: PositiveFloat = 1.0
+    """Sampling temperature. 1, the default, samples the very distribution that is trained."""
+    max_tokens: PositiveInt = 512
+    """Tokens a turn may have; 512 by default, room for a short thought and an action."""
+    context_tokens: PositiveInt = 8192
+    """Tokens a prompt and its turn may have together; an episode that has no room left ends as context_full. 8192 by
+    default, some 30 turns of ALFWorld."""
+
+
+class RolloutConfig(Section):
+    """How many episodes each step plays."""
+
+    tasks_per_step: PositiveInt = 16
+    """Different tasks in a step; 16 by default, the usual number for ALFWorld and WebShop."""
+    group_size: PositiveInt = 1
+    """Episodes of each task in a step. 1 by default; algorithms that compare a group need 2 or more, 8 is usual."""
+    concurrency: PositiveInt = 64
+    """Episodes played at a time. Changes the speed only, never the episodes; 64 by default, which fills one GPU."""
+
+
+class TrainingConfig(Section):
+    """How the policy is updated."""
+
+    steps: NonNegativeInt = 100
+    """Collect-and-update rounds; 100 by default. 0 evaluates only."""
+    learning_rate: PositiveFloat = 1e-6
+    """Peak of the schedule; 1e-6 by default, usual for RL of models from 0.5 to 8 billion parameters."""
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """The learning rate after warm-up: constant (default, as in most RL papers), or falling to 0 at the last step."""
+    warmup_steps: NonNegativeInt = 0
+    """Steps over which the learning rate rises from 0; 0 by default, as clipped gradients start gently."""
+    weight_decay: NonNegativeFloat = 0.0
+    """AdamW's decoupled decay, a fraction of the learning rate; 0 by default: RL starts from weights worth keeping."""
+    max_grad_norm: PositiveFloat = 1.0
+    """Gradients are scaled down to this L2 norm; 1 by default, the field's habit."""
+    minibatches: PositiveInt = 1
+    """Optimizer steps made of each batch. 1 by default: strictly on-policy."""
+    micro_batch_tokens: PositiveInt = 16384
+    """Padded tokens in one forward pass. Changes memory and speed only; 16384 by default: 1.5 B in 80 GiB."""
+    old_logprobs: Literal["recompute", "rollout"] = "recompute"
+    """Whose log-probabilities are the old policy's: the trainer's (default, exact) or the engine's (faster)."""
+    seed: NonNegativeInt = 0
+    """Seed of task order, episodes, sampling and initial weights; 0 by default."""
+
+
+class LoggingConfig(Section):
+    """What is written down, where and how often."""
+
+    run_dir: str = "runs"
+    """Folder that gets a folder for each run; runs by default, which git ignores."""
+    trackers: tuple[TrackerName, ...] = ("console", "jsonl")
+    """Where metrics go. By default to the terminal and to metrics.jsonl, which reports are made of."""
+    save_every: PositiveInt | None = 50
+    """Steps between checkpoints; 50 by default. None saves the last step only, which is always saved."""
+    eval_every: PositiveInt | None = 10
+    """Steps between evaluations; 10 by default. None evaluates at the start and the end only."""
+    eval_limit: PositiveInt | None = None
+    """Tasks of each split in the evaluations during training; the last one always plays all. None, the default: all."""
+    eval_samples: PositiveInt = 1
+    """Episodes of each task in an evaluation; 1 by default."""
+    rollouts_every: PositiveInt | None = 10
+    """Steps between two steps whose trajectories are saved; 10 by default. None saves those of the last step only."""
+    log_every: PositiveInt = 1
+    """Steps between two rows in the terminal; 1 by default."""
+
+
+class SFTConfig(Section):
+    """Supervised warm-up before RL: the policy clones the environment's own demonstrator."""
+
+    demonstrations: PositiveInt = 1000
+    """Episodes the demonstrator plays on training tasks; 1000 by default."""
+    noise: Frac = 0.0
+    """Fraction of the demonstrator's actions that are random, so that the policy sees how to recover. 0 by default."""
+    steps: PositiveInt = 300
+    """Optimizer steps; 300 by default."""
+    learning_rate: PositiveFloat = 1e-3
+    """Peak of the schedule (warm-up, then cosine to 0); 1e-3 by default, for small models. Large ones take 1e-5."""
+    warmup_steps: NonNegativeInt = 10
+    """Steps over which the learning rate rises from 0; 10 by default."""
+    batch_tokens: PositiveInt = 8192
+    """Padded tokens of an optimizer step; 8192 by default."""
+    observation_weight: NonNegativeFloat = 0.0
+    """Loss weight of the environment's tokens; the policy's have 1. 0, the default, does not train on them."""
+    keep_lost: bool = False
+    """Clone lost episodes too. False by default: noise can lose a game, and a lost game is no example."""
+    eval_every: PositiveInt | None = None
+    """Optimizer steps between evaluations. None, the default: once, after the last."""
+
+
+AlgorithmT = TypeVar("AlgorithmT", bound=BaseModel)
+
+
+class RunConfig(Section, Generic[AlgorithmT]):
+    """Everything that decides a run."""
+
+    env: EnvConfig
+    """Which environment the policy acts in. Required."""
+    tasks: TasksConfig = TasksConfig()
+    """Which splits of the environment's tasks are played."""
+    model: ModelConfig
+    """Which weights the policy starts from. Required."""
+    engine: EngineConfig = EngineConfig()
+    """What samples the policy's tokens."""
+    rollout: RolloutConfig = RolloutConfig()
+    """How many episodes each step plays."""
+    algorithm: AlgorithmT
+    """The algorithm's name, required, and its own knobs: `agentrl algorithms show NAME`."""
+    training: TrainingConfig = TrainingConfig()
+    """How the policy is updated."""
+    logging: LoggingConfig = LoggingConfig()
+    """What is written down, where and how often."""
+    sft: SFTConfig | None = None
+    """Supervised warm-up before RL. None, the default: none."""
+
+    def check(self, name: str, needs: Collection[str]) -> list[tuple[str, str]]:
+        """Gives (key, problem) for settings that are fine alone but not together.
+
+        Args:
+            name: the algorithm's.
+            needs: what it asks for, of "groups", "reference" and "values".
+        """
+        num_episodes = self.rollout.tasks_per_step * self.rollout.group_size
+        problems = []
+        if "groups" in needs and self.rollout.group_size == 1:
+            problem = f"1 leaves {name} nothing to compare an episode with, every advantage would be 0"
+            problems.append(("rollout.group_size", f"{problem}; set 2 or more (8 is usual), or algorithm.name: c_rf"))
+        if self.engine.max_tokens >= self.engine.context_tokens:
+            problem = f"{self.engine.max_tokens} leaves no room for a prompt in engine.context_tokens"
+            problems.append(("engine.max_tokens", f"{problem}; set less than {self.engine.context_tokens}"))
+        if self.training.minibatches > num_episodes:
+            problem = f"{self.training.minibatches} is more than the {num_episodes} episodes of a step"
+            problems.append(("training.minibatches", f"{problem}; set at most {num_episodes}, or play more"))
+        return problems
+
+
+class Setting(NamedTuple):
+    """One key of a configuration: a section or a value."""
+
+    key: str
+    """Dotted, e.g. training.steps."""
+    field: FieldInfo
+    """Its type and default."""
+    help: str
+    """The text under the field, or under the one it overrides."""
+
+
+def settings(model: type[BaseModel], prefix: str = "") -> Iterator[Setting]:
+    """Gives every setting and section, in the order they are declared."""
+    for name, field in model.model_fields.items():
+        bases = [base for base in model.__mro__ if issubclass(base, BaseModel) and name in base.model_fields]
+        texts = [base.model_fields[name].description for base in bases]
+        yield Setting(f"{prefix}{name}", field, " ".join(next(filter(None, texts), "").split()))
+        for annotation in (field.annotation, *get_args(field.annotation)):
+            if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+                yield from settings(annotation, f"{prefix}{name}.")
