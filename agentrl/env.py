@@ -1,0 +1,132 @@
+"""What an environment is: Gymnasium's, with text in and text out, and named tasks."""
+
+import importlib
+import importlib.metadata
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal
+
+import gymnasium
+
+from agentrl.errors import EnvError, NotFound, did_you_mean
+from agentrl.tasks import TaskSet
+
+SplitRole = Literal["train", "in_distribution", "out_of_distribution"]
+Actor = Callable[[str, Mapping[str, Any]], str]
+"""A player that is not a language model: (observation, info) -> action."""
+
+
+class AnyText(gymnasium.Space[str]):
+    """Every string; Gymnasium's own Text space wants a list of allowed characters."""
+
+    def __init__(self) -> None:
+        super().__init__((), str)
+
+    def contains(self, x: Any) -> bool:
+        """Whether `x` is a string."""
+        return isinstance(x, str)
+
+    def sample(self, mask: Any | None = None, probability: Any | None = None) -> str:
+        """Gives a short word of lower-case letters."""
+        del mask, probability
+        letters = self.np_random.integers(97, 123, size=int(self.np_random.integers(1, 9)))
+        return "".join(map(chr, letters))
+
+    @property
+    def is_np_flattenable(self) -> bool:
+        """Text has no array form."""
+        return False
+
+
+class TextEnv(gymnasium.Env[str, str]):
+    """A text environment: Gymnasium's `reset` and `step` with strings, and a set of named tasks for each split.
+
+    `reset(options={"task_id": id})` plays that task; without it the seed picks one. The limit on turns is Gymnasium's
+    `max_episode_steps`. Standard keys of `info`, all optional: `task_id`, `task` (the goal in words), `task_type`,
+    `admissible_actions` (sorted list), `success` (bool), `inadmissible` (bool, the last action was not accepted).
+    """
+
+    splits: ClassVar[Mapping[str, SplitRole]] = {}
+    """Names of the splits and what each is for."""
+    inline: ClassVar[bool] = False
+    """True when a step takes microseconds and may run on the event loop; otherwise steps run in threads."""
+
+    def __init__(self) -> None:
+        self.observation_space = AnyText()
+        self.action_space = AnyText()
+
+    def task_set(self, split: str) -> TaskSet:
+        """Gives the tasks of a split."""
+        raise NotImplementedError
+
+    def expert(self, seed: int, *, noise: float = 0.0) -> Actor:
+        """Gives a player that knows the rules but sees only what a policy sees; a share `noise` of its actions is random.
+
+        Raises:
+            EnvError: the environment has none.
+        """
+        raise EnvError(f"{type(self).__name__} has no expert; use --policy random or a model")
+
+    def check_split(self, split: str) -> None:
+        """Raises NotFound, naming the splits there are, when `split` is none of them."""
+        if split not in self.splits:
+            names = ", ".join(self.splits)
+            raise NotFound(f"{type(self).__name__} has no split {split!r}; it has: {names}{did_you_mean(split, self.splits)}")
+
+
+def make(env_id: str, *, max_turns: int | None = None, **options: Any) -> gymnasium.Env[str, str]:
+    """Gives the environment `namespace/Name-v0`, or `module:namespace/Name-v0`, with `options` for its constructor.
+
+    Plugins announce themselves under the entry point group `agentrl.envs`, named like their namespace; only the plugin
+    that is asked for is imported.
+
+    Raises:
+        NotFound: no plugin or no environment of that name.
+        EnvError: the plugin failed to import.
+    """
+    if ":" not in env_id and "/" in env_id:
+        load_plugin(env_id.split("/", 1)[0])
+    try:
+        return gymnasium.make(env_id, max_episode_steps=max_turns, disable_env_checker=True, **options)
+    except gymnasium.error.UnregisteredEnv as error:
+        raise NotFound(f"{error} 'agentrl envs list' shows every id.") from error
+    except TypeError as error:
+        raise EnvError(f"{env_id}: {error}; 'agentrl envs show {env_id}' lists its options") from error
+
+
+def plugins() -> dict[str, importlib.metadata.EntryPoint]:
+    """Gives the installed environment plugins by namespace."""
+    return {point.name: point for point in importlib.metadata.entry_points(group="agentrl.envs")}
+
+
+def load_plugin(namespace: str) -> None:
+    """Imports the plugin of a namespace, which registers its environments; unknown names are left to Gymnasium.
+
+    Raises:
+        NotFound: no such plugin, and nothing registered under that namespace either.
+        EnvError: the plugin failed to import.
+    """
+    registered = {spec.namespace for spec in gymnasium.registry.values()}
+    if namespace in registered:
+        return
+    found = plugins()
+    if namespace not in found:
+        raise NotFound(
+            f"no environment namespace {namespace!r}.{did_you_mean(namespace, found)} "
+            f"Installed environment plugins: {', '.join(sorted(found))}. 'agentrl envs list' shows every id."
+        )
+    try:
+        importlib.import_module(found[namespace].module)
+    except ImportError as error:
+        raise EnvError(f"environment plugin {namespace!r} ({found[namespace].value}) failed to import: {error}") from error
+
+
+def text_env(env: gymnasium.Env[str, str]) -> TextEnv:
+    """Gives the TextEnv inside Gymnasium's wrappers.
+
+    Raises:
+        EnvError: the environment is not a TextEnv; GymTextAdapter makes one of it.
+    """
+    inner = env.unwrapped
+    if not isinstance(inner, TextEnv):
+        raise EnvError(f"{type(inner).__name__} is no TextEnv; wrap it in agentrl.env.GymTextAdapter")
+    return inner

@@ -1,0 +1,103 @@
+"""Prompts as files: what the policy is told, how much it remembers, and where its action stands in its answer.
+
+A prompt is a Markdown file under `prompts/`. Its front matter sets `history` (`append`: one growing conversation;
+`window`: every turn is a fresh prompt with the last `window_turns` turns) and `answer` (`text`: the whole answer is the
+action; `tag`: the text inside `<action>...</action>`). Its sections `## system`, `## first` and `## turn` hold text with
+{observation}, {task}, {admissible_actions}, {history}, {turn} and {num_played}; `## first` defaults to `## turn`.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from agentrl.errors import ConfigError
+from agentrl.trajectory import Message, Turn
+
+_PLACEHOLDER = re.compile(r"\{(observation|task|admissible_actions|history|turn|num_played)\}")
+_SECTION = re.compile(r"^## (system|first|turn)\n(.*?)(?=^## (?:system|first|turn)\n|\Z)", re.M | re.S)
+_ACTION = re.compile(r"<action>(.*?)</action>", re.S | re.I)
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """How observations become messages and how answers become actions; the default shows the observation as it is."""
+
+    name: str = "none"
+    system: str = ""
+    first: str = "{observation}"
+    turn: str = "{observation}"
+    history: Literal["append", "window"] = "append"
+    window_turns: int = 2
+    answer: Literal["text", "tag"] = "text"
+
+    @classmethod
+    def load(cls, path: Path) -> "Prompt":
+        """Reads a prompt file.
+
+        Raises:
+            ConfigError: the file has unknown settings or no `## turn` section.
+        """
+        text = path.read_text(encoding="utf-8")
+        head, body = {}, text
+        if text.startswith("---\n"):
+            front, body = text[4:].split("\n---\n", 1)
+            head = yaml.safe_load(front) or {}
+        sections = {name: content.strip() for name, content in _SECTION.findall(body)}
+        unknown = set(head) - {"history", "window_turns", "answer"}
+        if unknown or "turn" not in sections:
+            problem = f"unknown settings {sorted(unknown)}" if unknown else "no '## turn' section"
+            raise ConfigError(f"{path}: {problem}; see prompts/alfworld/chat.md for an example")
+        sections.setdefault("first", sections["turn"])
+        return cls(name=path.stem, **sections, **head)
+
+    def opening(self, played: Sequence[Turn], observation: str, info: Mapping[str, Any]) -> list[Message]:
+        """Gives the messages of a fresh prompt: the system's, if any, and the user's."""
+        template = self.turn if played else self.first
+        messages = [Message("system", self.system)] if self.system else []
+        return [*messages, Message("user", self._fill(template, played, observation, info))]
+
+    def following(self, played: Sequence[Turn], observation: str, info: Mapping[str, Any]) -> Message:
+        """Gives the message that a growing conversation continues with."""
+        return Message("user", self._fill(self.turn, played, observation, info))
+
+    def action(self, answer: str) -> str | None:
+        """Gives the action inside a policy's answer, or None when the answer has not the asked-for form."""
+        if self.answer == "text":
+            return answer.strip()
+        found = _ACTION.search(answer)
+        return found[1].strip() if found else None
+
+    def answer_with(self, action: str) -> str:
+        """Gives an answer in the asked-for form that holds just the action: what a demonstration says."""
+        return action if self.answer == "text" else f"<action>{action}</action>"
+
+    def _fill(self, template: str, played: Sequence[Turn], observation: str, info: Mapping[str, Any]) -> str:
+        def value(match: re.Match[str]) -> str:
+            match match[1]:
+                case "observation":
+                    return observation
+                case "history":
+                    return self._recent(played)
+                case "turn":
+                    return str(len(played) + 1)
+                case "num_played":
+                    return str(len(played))
+                case "admissible_actions" if "admissible_actions" in info:
+                    return "\n".join(action for action in info["admissible_actions"] if action != "help")
+                case "task" if "task" in info:
+                    return str(info["task"])
+                case missing:
+                    raise ConfigError(f"prompt {self.name!r} uses {{{missing}}}, but this environment's info has none")
+
+        return _PLACEHOLDER.sub(value, template)
+
+    def _recent(self, played: Sequence[Turn]) -> str:
+        start = max(0, len(played) - self.window_turns)
+        return "\n".join(
+            f"Observation {number}: {turn.observation}\nAction {number}: {self.action(turn.action) or turn.action}"
+            for number, turn in enumerate(played[start:], start + 1)
+        )

@@ -1,0 +1,82 @@
+"""Which problems there are and in which order they are played."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One episode to play: a problem, its group and the seed of this attempt."""
+
+    id: str
+    seed: int
+    group: int
+
+
+@dataclass(frozen=True)
+class TaskSet:
+    """The problems of one split, sorted by id.
+
+    `sha256` is the hash of the split's manifest: two runs with the same hash played the same problems.
+    """
+
+    split: str
+    ids: Sequence[str]
+    sha256: str
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def first(self, limit: int | None) -> "TaskSet":
+        """Gives the first `limit` tasks as a set of its own (all of them for None)."""
+        if limit is None or limit >= len(self.ids):
+            return self
+        ids = [self.ids[i] for i in range(limit)]
+        return TaskSet(self.split, ids, manifest_sha256(ids))
+
+
+def manifest_sha256(lines: Iterable[str]) -> str:
+    """Gives the hash of a manifest: sha256 over its lines, each closed by a newline."""
+    return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
+
+
+class TaskSampler:
+    """Draws the tasks of each training step; a pure function of seed and step, so that a resumed run goes on exactly.
+
+    Passes over the whole set one shuffled epoch after another: no task comes twice before all came once.
+    """
+
+    def __init__(self, tasks: TaskSet, *, tasks_per_step: int, group_size: int, seed: int) -> None:
+        self.tasks = tasks
+        self.tasks_per_step = tasks_per_step
+        self.group_size = group_size
+        self.seed = seed
+        self._shuffled: tuple[int, np.ndarray] | None = None
+
+    def batch(self, step: int) -> list[Task]:
+        """Gives the episodes of a step: `tasks_per_step` groups of `group_size` attempts with distinct seeds."""
+        first = step * self.tasks_per_step
+        ids = [self._id(position) for position in range(first, first + self.tasks_per_step)]
+        rng = np.random.default_rng((self.seed, 1, step))
+        seeds = rng.integers(2**62, size=(len(ids), self.group_size))
+        return [
+            Task(task_id, int(seed), group)
+            for group, (task_id, row) in enumerate(zip(ids, seeds, strict=True))
+            for seed in row
+        ]
+
+    def _id(self, position: int) -> str:
+        epoch, index = divmod(position, len(self.tasks))
+        if self._shuffled is None or self._shuffled[0] != epoch:
+            self._shuffled = (epoch, np.random.default_rng((self.seed, 0, epoch)).permutation(len(self.tasks)))
+        return self.tasks.ids[int(self._shuffled[1][index])]
+
+
+def every_task(tasks: TaskSet, *, samples: int, seed: int) -> list[Task]:
+    """Gives `samples` attempts at each task, in order: the plan of an evaluation."""
+    rng = np.random.default_rng((seed, 2))
+    seeds = rng.integers(2**62, size=(len(tasks), samples))
+    return [Task(tasks.ids[group], int(seed), group) for group in range(len(tasks)) for seed in seeds[group]]

@@ -1,0 +1,6 @@
+"""The environments that ship with agentrl; importing this registers them and loads none."""
+
+import gymnasium
+
+gymnasium.register("agentrl/Guess-v0", entry_point="agentrl_envs.guess:Guess", max_episode_steps=6)
+gymnasium.register("agentrl/ALFWorld-v0", entry_point="agentrl_envs.alfworld.env:ALFWorld", max_episode_steps=50)
