@@ -1,0 +1,34 @@
+"""Token filters: which action tokens' loss counts."""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+def filter_negatives(
+    logprobs: Float[Tensor, "B T"],
+    action_mask: Bool[Tensor, "B T"],
+    trajectory: Int[Tensor, " B"],
+    negative: Bool[Tensor, " B"],
+    tau: float,
+) -> Bool[Tensor, "B T"]:
+    """Gives the mask of negative token filtering (NTF, arXiv:2606.17250, Eq. 8).
+
+    Of each negative trajectory's T action tokens, all its rows together, the floor(tau T) most probable are dropped; of
+    equally probable ones the earlier stays. At least one token stays, unless tau = 1, which keeps positives only. All
+    tokens of other trajectories stay.
+    """
+    keep = action_mask.clone()
+    rows, columns = torch.nonzero(action_mask & negative[:, None], as_tuple=True)
+    owner = trajectory[rows]
+    values = logprobs.detach()[rows, columns].double()
+    # Two stable sorts: by probability, then by owner, leave each trajectory's tokens together, least probable first.
+    order = torch.argsort(values, stable=True)
+    order = order[torch.argsort(owner[order], stable=True)]
+    _, sizes = torch.unique_consecutive(owner[order], return_counts=True)
+    kept = sizes - torch.floor(tau * sizes.double() + 1e-9).long()
+    kept = kept if tau >= 1 else kept.clamp(min=1)
+    rank = torch.arange(len(order)) - torch.repeat_interleave(sizes.cumsum(0) - sizes, sizes)
+    dropped = order[rank >= torch.repeat_interleave(kept, sizes)]
+    keep[rows[dropped], columns[dropped]] = False
+    return keep

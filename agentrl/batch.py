@@ -1,0 +1,95 @@
+"""Trajectories as tensors.
+
+Letters: B rows (segments of trajectories), T tokens (right-padded), N trajectories. Position t of every [B, T] field is
+about token `input_ids[:, t]` itself; the shift to next-token prediction happens in `policy.Policy.logprobs` alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from agentrl.trajectory import Segment, Trajectory
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What an update is computed from."""
+
+    input_ids: Int[Tensor, "B T"]
+    """Prompt, action and environment tokens; 0 on padding."""
+    attention_mask: Bool[Tensor, "B T"]
+    """Real tokens."""
+    action_mask: Bool[Tensor, "B T"]
+    """Tokens the policy sampled: the only ones that are ever trained on."""
+    rollout_logprobs: Float[Tensor, "B T"]
+    """Log-probability under the engine at the sampling temperature, in nats; 0 off the mask."""
+    rewards: Float[Tensor, "B T"]
+    """A turn's reward on its last action token; 0 elsewhere."""
+    turn: Int[Tensor, "B T"]
+    """Turn number of each action token; -1 off the mask."""
+    trajectory: Int[Tensor, " B"]
+    """Which trajectory a row belongs to, 0 to N-1; several rows may share one."""
+    group: Int[Tensor, " B"]
+    """Which group the row's trajectory belongs to."""
+    episode_return: Float[Tensor, " B"]
+    """The whole trajectory's return, repeated on its rows."""
+    policy_version: Int[Tensor, " B"]
+    """The oldest weights that sampled a token of the row."""
+    old_logprobs: Float[Tensor, "B T"] | None = None
+    """Log-probability under the trainer's weights at the start of the update."""
+    ref_logprobs: Float[Tensor, "B T"] | None = None
+    """Log-probability under the frozen reference."""
+    values: Float[Tensor, "B T"] | None = None
+    """The critic's value at each action token."""
+
+    @property
+    def lengths(self) -> Int[Tensor, " B"]:
+        """Real tokens of each row."""
+        return self.attention_mask.sum(1)
+
+    def select(self, rows: Int[Tensor, " b"]) -> "Batch":
+        """Gives some rows as a batch of their own, its padding cut to the longest of them."""
+        width = int(self.lengths[rows].max()) if len(rows) else 0
+        picked = {
+            field.name: value[rows, :width] if value.ndim == 2 else value[rows]
+            for field in fields(self)
+            if (value := getattr(self, field.name)) is not None
+        }
+        return replace(self, **picked)
+
+
+def make_batch(trajectories: Sequence[Trajectory]) -> Batch:
+    """Gives the batch of all trajectories whose ending says something about the policy.
+
+    Trajectories that ended by an error or a timeout of the environment are left out; the collector counts them.
+    """
+    rows: list[Segment] = []
+    owner: list[int] = []
+    kept = [trajectory for trajectory in trajectories if trajectory.ending.trainable]
+    for number, trajectory in enumerate(kept):
+        for segment in trajectory.segments():
+            rows.append(segment)
+            owner.append(number)
+    width = max((len(row.ids) for row in rows), default=0)
+
+    def padded(values: Sequence[Sequence[float]], fill: float, dtype: torch.dtype) -> Tensor:
+        out = torch.full((len(rows), width), fill, dtype=dtype)
+        for i, value in enumerate(values):
+            out[i, : len(value)] = torch.tensor(value, dtype=dtype)
+        return out
+
+    return Batch(
+        input_ids=padded([row.ids for row in rows], 0, torch.int64),
+        attention_mask=padded([[True] * len(row.ids) for row in rows], False, torch.bool),
+        action_mask=padded([row.action_mask for row in rows], False, torch.bool),
+        rollout_logprobs=padded([row.logprobs for row in rows], 0.0, torch.float32),
+        rewards=padded([row.rewards for row in rows], 0.0, torch.float32),
+        turn=padded([row.turns for row in rows], -1, torch.int64),
+        trajectory=torch.tensor(owner, dtype=torch.int64),
+        group=torch.tensor([kept[i].group for i in owner], dtype=torch.int64),
+        episode_return=torch.tensor([kept[i].episode_return for i in owner], dtype=torch.float32),
+        policy_version=torch.tensor([row.policy_version for row in rows], dtype=torch.int64),
+    )

@@ -1,0 +1,88 @@
+"""Messages to token ids and back; the only user of tokenizers.
+
+A conversation only ever grows: the ids of earlier turns are kept as the engine sampled them, and what the template puts
+around a new observation is appended. Text from the environment is encoded apart from the template, with special-token
+parsing off, so an observation can never smuggle in an end-of-turn.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
+
+from agentrl.errors import ConfigError
+from agentrl.trajectory import Message
+
+_MARK = "\u241eCONTENT{}\u241e"
+
+
+def load_tokenizer(path: str | Path) -> PreTrainedTokenizerBase:
+    """Gives the tokenizer of a model; it must have a chat template.
+
+    Raises:
+        ConfigError: it has none.
+    """
+    tokenizer = AutoTokenizer.from_pretrained(path)
+    if not tokenizer.chat_template:
+        raise ConfigError(f"{path}: this tokenizer has no chat template; use an instruct model or add chat_template.jinja")
+    return tokenizer
+
+
+class ChatFormat:
+    """The chat template of one model, append-only."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        self.tokenizer = tokenizer
+        between, after = self._pieces([Message("user", ""), Message("assistant", ""), Message("user", "")])[2:]
+        self._close_and_open = self._encode(between)
+        self._reply = self._encode(after)
+        self.end_id = self._close_and_open[0]
+        """The token that ends the policy's turn."""
+
+    @property
+    def stop_ids(self) -> frozenset[int]:
+        """Tokens at which sampling stops: the end of the turn and the end of the text."""
+        return frozenset({self.end_id, self.tokenizer.eos_token_id} - {None})
+
+    def start(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        """Gives the ids of a fresh prompt, up to and including the policy's cue to speak."""
+        pieces = self._pieces(messages)
+        ids = self._encode(pieces[0])
+        for message, piece in zip(messages, pieces[1:], strict=True):
+            ids += self._encode_content(message.content) + self._encode(piece)
+        return ids
+
+    def extend(self, ids: tuple[int, ...], observation: Message) -> tuple[int, ...]:
+        """Gives `ids`, which end with the policy's answer, followed by the observation and the next cue to speak.
+
+        An answer that was cut by the token limit is closed first; that token is the template's, not the policy's.
+        """
+        closed = 1 if ids[-1] == self.end_id else 0
+        return ids + self._close_and_open[closed:] + self._encode_content(observation.content) + self._reply
+
+    def answer(self, text: str) -> tuple[int, ...]:
+        """Gives the ids of an answer as the policy would have to sample them, its end included."""
+        return (*self._encode_content(text), self.end_id)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Gives the text of sampled ids, without special tokens."""
+        return self.tokenizer.decode(list(ids), skip_special_tokens=True)
+
+    def _pieces(self, messages: Sequence[Message]) -> list[str]:
+        """Gives what the template writes before, between and after the contents."""
+        marks = [_MARK.format(i) for i in range(len(messages))]
+        marked = [{"role": message.role, "content": mark} for message, mark in zip(messages, marks, strict=True)]
+        text = self.tokenizer.apply_chat_template(marked, tokenize=False, add_generation_prompt=True)
+        pieces = []
+        for mark in marks:
+            before, found, text = text.partition(mark)
+            if not found:
+                raise ConfigError(f"the chat template of {self.tokenizer.name_or_path} drops or changes a message's text")
+            pieces.append(before)
+        return [*pieces, text]
+
+    def _encode(self, template_text: str) -> tuple[int, ...]:
+        return tuple(self.tokenizer.encode(template_text, add_special_tokens=False))
+
+    def _encode_content(self, text: str) -> tuple[int, ...]:
+        return tuple(self.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True))

@@ -1,0 +1,1 @@
+"""Samplers: one file per engine; the file's name is the name in a config."""

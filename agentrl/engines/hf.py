@@ -1,0 +1,140 @@
+"""Sampling with a Hugging Face model in this process: whoever waits is sampled together.
+
+Letters: R requests, P prompt tokens (left-padded), V vocabulary.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedModel
+
+from agentrl.engines._base import Completion, SamplingParams
+
+
+@dataclass
+class _Request:
+    prompt_ids: tuple[int, ...]
+    params: SamplingParams
+    seed: int
+    answer: "asyncio.Future[Completion]"
+    ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+
+
+class HFEngine:
+    """Batches all requests of one round of the event loop, at most `max_requests` at a time.
+
+    It owns `model`: pass a copy of what is being trained.
+    """
+
+    def __init__(self, model: PreTrainedModel, *, max_requests: int = 256) -> None:
+        self._model = model.requires_grad_(False).eval()
+        self._max_requests = max_requests
+        self._waiting: list[_Request] = []
+        self._version = 0
+
+    async def generate(self, prompt_ids: Sequence[int], params: SamplingParams, *, seed: int) -> Completion:
+        """Gives a continuation, sampled together with every request that is made in the same round."""
+        loop = asyncio.get_running_loop()
+        request = _Request(tuple(prompt_ids), params, seed, loop.create_future())
+        self._waiting.append(request)
+        if len(self._waiting) == 1:
+            # Runs after every coroutine that is ready now has made its request.
+            loop.call_soon(self._answer_waiting)
+        return await request.answer
+
+    def load_weights(self, weights: Iterable[tuple[str, Tensor]], *, version: int) -> None:
+        """Copies the weights in."""
+        own = dict(self._model.named_parameters())
+        with torch.no_grad():
+            for name, value in weights:
+                own[name].copy_(value)
+        self._version = version
+
+    def close(self) -> None:
+        """Fails whoever still waits."""
+        for request in self._waiting:
+            request.answer.cancel()
+        self._waiting.clear()
+
+    def _answer_waiting(self) -> None:
+        requests, self._waiting = self._waiting, []
+        for start in range(0, len(requests), self._max_requests):
+            chunk = requests[start : start + self._max_requests]
+            try:
+                self._sample(chunk)
+            except Exception as error:  # every waiting coroutine must hear of it, or it waits for ever
+                for request in chunk:
+                    request.answer.set_exception(error)
+                continue
+            for request in chunk:
+                stopped = "stop" if request.ids[-1] in request.params.stop_ids else "length"
+                completion = Completion(tuple(request.ids), tuple(request.logprobs), stopped, self._version)
+                request.answer.set_result(completion)
+
+    @torch.inference_mode()
+    def _sample(self, requests: list[_Request]) -> None:
+        device = self._model.device
+        input_ids, mask = _left_padded([request.prompt_ids for request in requests])
+        input_ids, mask = input_ids.to(device), mask.to(device)
+        positions = (mask.long().cumsum(1) - 1).clamp(min=0)
+        temperature = torch.tensor([[request.params.temperature] for request in requests], device=device)
+        cache, live = DynamicCache(config=self._model.config), list(requests)
+        for drawn in range(max(request.params.max_tokens for request in requests)):
+            output = self._model(
+                input_ids=input_ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True
+            )
+            uniforms = torch.from_numpy(_uniforms([request.seed for request in live], drawn)).to(device)
+            ids, logprobs = _draw(output.logits[:, -1].float(), temperature, uniforms)
+            going = []
+            for row, (request, token, logprob) in enumerate(zip(live, ids.tolist(), logprobs.tolist(), strict=True)):
+                request.ids.append(token)
+                request.logprobs.append(logprob)
+                if token not in request.params.stop_ids and len(request.ids) < request.params.max_tokens:
+                    going.append(row)
+            if not going:
+                return
+            if len(going) < len(live):
+                rows = torch.tensor(going, device=device)
+                cache.batch_select_indices(rows)
+                live = [live[row] for row in going]
+                ids, mask, positions, temperature = ids[rows], mask[rows], positions[rows], temperature[rows]
+            input_ids, positions = ids[:, None], positions[:, -1:] + 1
+            mask = torch.cat([mask, mask.new_ones(len(live), 1)], dim=1)
+
+
+def _left_padded(prompts: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "R P"], Bool[Tensor, "R P"]]:
+    width = max(len(prompt) for prompt in prompts)
+    ids = torch.zeros(len(prompts), width, dtype=torch.int64)
+    mask = torch.zeros(len(prompts), width, dtype=torch.bool)
+    for row, prompt in enumerate(prompts):
+        ids[row, width - len(prompt) :] = torch.tensor(prompt)
+        mask[row, width - len(prompt) :] = True
+    return ids, mask
+
+
+def _draw(
+    logits: Float[Tensor, "R V"], temperature: Float[Tensor, "R 1"], uniforms: Float[Tensor, " R"]
+) -> tuple[Int[Tensor, " R"], Float[Tensor, " R"]]:
+    """Gives a token per row by inverting the cumulative distribution at `uniforms`, and its log-probability."""
+    greedy = temperature[:, 0] == 0
+    logprobs = torch.log_softmax(logits / torch.where(temperature == 0, 1.0, temperature), dim=-1)
+    cumulative = logprobs.double().exp().cumsum(-1)
+    sampled = torch.searchsorted(cumulative, (uniforms * cumulative[:, -1])[:, None], right=True)[:, 0]
+    ids = torch.where(greedy, logprobs.argmax(-1), sampled.clamp(max=logits.shape[-1] - 1))
+    return ids, logprobs.gather(-1, ids[:, None])[:, 0]
+
+
+def _uniforms(seeds: Sequence[int], drawn: int) -> np.ndarray:
+    """Gives a number in [0, 1) for each request's next token: a hash of its seed and its token count (SplitMix64)."""
+    with np.errstate(over="ignore"):
+        z = np.array(seeds, dtype=np.uint64) + np.uint64(drawn + 1) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z = z ^ (z >> np.uint64(31))
+    return (z >> np.uint64(11)).astype(np.float64) / 2**53

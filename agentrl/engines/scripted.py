@@ -1,0 +1,30 @@
+"""An engine that says what it is told: for tests and for replaying known answers."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from torch import Tensor
+
+from agentrl.engines._base import Completion, SamplingParams
+
+
+class ScriptedEngine:
+    """Answers every prompt with `script(prompt_ids, seed)`, cut at the token limit, at log-probability `logprob`."""
+
+    def __init__(self, script: Callable[[Sequence[int], int], Sequence[int]], *, logprob: float = -1.0) -> None:
+        self._script = script
+        self._logprob = logprob
+        self._version = 0
+
+    async def generate(self, prompt_ids: Sequence[int], params: SamplingParams, *, seed: int) -> Completion:
+        """Gives the scripted answer."""
+        ids = tuple(self._script(prompt_ids, seed))[: params.max_tokens]
+        stopped = "stop" if ids and ids[-1] in params.stop_ids else "length"
+        return Completion(ids, (self._logprob,) * len(ids), stopped, self._version)
+
+    def load_weights(self, weights: Iterable[tuple[str, Tensor]], *, version: int) -> None:
+        """Takes note of the version only."""
+        del weights
+        self._version = version
+
+    def close(self) -> None:
+        """Holds nothing."""

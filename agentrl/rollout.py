@@ -1,0 +1,221 @@
+"""Playing episodes: one coroutine each, written as the textbook loop; the engine batches whoever waits."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import gymnasium
+
+from agentrl.chat import ChatFormat
+from agentrl.engines._base import RolloutEngine, SamplingParams
+from agentrl.env import Actor, text_env
+from agentrl.errors import AgentRLError, EnvError
+from agentrl.prompts import Prompt
+from agentrl.tasks import Task
+from agentrl.trajectory import Ending, Trajectory, Turn
+
+_SEED_STRIDE = 0x9E3779B9
+
+
+class ContextFull(Exception):
+    """The next prompt leaves no room for an answer."""
+
+
+class Player(Protocol):
+    """Whoever plays one episode."""
+
+    async def act(
+        self, played: Sequence[Turn], observation: str, info: Mapping[str, Any], *, seed: int
+    ) -> tuple[Turn, str | None]:
+        """Gives the next turn, without its reward, and the action in it (None: not in the asked-for form).
+
+        Raises:
+            ContextFull: there is no room for another turn.
+        """
+        ...
+
+
+class Agent(Protocol):
+    """A language model, an expert, a random player: it sends a player into every episode."""
+
+    def player(self, seed: int) -> Player:
+        """Gives the player of one episode."""
+        ...
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """How a language model is spoken to: its chat template and the prompt."""
+
+    chat: ChatFormat
+    prompt: Prompt
+
+    def prompt_ids(self, played: Sequence[Turn], observation: str, info: Mapping[str, Any]) -> tuple[int, ...]:
+        """Gives what the policy reads before its next action; earlier turns keep the ids they were sampled with."""
+        if self.prompt.history == "window" or not played:
+            return self.chat.start(self.prompt.opening(played, observation, info))
+        last = played[-1]
+        return self.chat.extend(last.prompt_ids + last.action_ids, self.prompt.following(played, observation, info))
+
+
+@dataclass(frozen=True)
+class EngineAgent:
+    """A language model that plays through an engine. It remembers nothing between turns, so it is its own player."""
+
+    engine: RolloutEngine
+    speaker: Speaker
+    params: SamplingParams
+    context_tokens: int
+    """The most tokens of prompt and answer together."""
+
+    def player(self, seed: int) -> Player:
+        """Gives itself."""
+        del seed
+        return self
+
+    async def act(
+        self, played: Sequence[Turn], observation: str, info: Mapping[str, Any], *, seed: int
+    ) -> tuple[Turn, str | None]:
+        """Samples an answer."""
+        prompt_ids = self.speaker.prompt_ids(played, observation, info)
+        if len(prompt_ids) + self.params.max_tokens > self.context_tokens:
+            raise ContextFull
+        completion = await self.engine.generate(prompt_ids, self.params, seed=seed)
+        text = self.speaker.chat.decode(completion.ids)
+        turn = Turn(
+            prompt_ids=prompt_ids,
+            action_ids=completion.ids,
+            action_logprobs=completion.logprobs,
+            observation=observation,
+            action=text,
+            stopped=completion.stopped,
+            policy_version=completion.version,
+        )
+        return turn, self.speaker.prompt.action(text)
+
+
+@dataclass(frozen=True)
+class ActorAgent:
+    """Players that are not language models, one for each episode.
+
+    With a speaker, their turns are written down as a policy would have had to say them: demonstrations to clone.
+    """
+
+    make_actor: Callable[[int], Actor]
+    speaker: Speaker | None = None
+
+    def player(self, seed: int) -> Player:
+        """Gives a new player."""
+        return _ActorPlayer(self.make_actor(seed), self.speaker)
+
+
+@dataclass(frozen=True)
+class _ActorPlayer:
+    actor: Actor
+    speaker: Speaker | None
+
+    async def act(
+        self, played: Sequence[Turn], observation: str, info: Mapping[str, Any], *, seed: int
+    ) -> tuple[Turn, str | None]:
+        """Asks the actor."""
+        del seed
+        action = self.actor(observation, info)
+        if self.speaker is None:
+            return Turn((), (), (), observation, action), action
+        text = self.speaker.prompt.answer_with(action)
+        ids = self.speaker.chat.answer(text)
+        prompt_ids = self.speaker.prompt_ids(played, observation, info)
+        return Turn(prompt_ids, ids, (0.0,) * len(ids), observation, text), action
+
+
+class Collector:
+    """Plays tasks with an agent, `concurrency` at a time, in environments that are kept from call to call."""
+
+    def __init__(
+        self,
+        make_env: Callable[[], gymnasium.Env[str, str]],
+        *,
+        env_id: str,
+        concurrency: int,
+        episode_timeout_s: float = 600.0,
+    ) -> None:
+        self._make_env = make_env
+        self._env_id = env_id
+        self._concurrency = concurrency
+        self._timeout_s = episode_timeout_s
+        self._envs: list[gymnasium.Env[str, str]] = []
+
+    def play(self, agent: Agent, tasks: Sequence[Task]) -> list[Trajectory]:
+        """Gives one trajectory per task, in the order of the tasks."""
+        while len(self._envs) < min(self._concurrency, len(tasks)):
+            self._envs.append(self._make_env())
+        return asyncio.run(self._play_all(agent, tasks))
+
+    def close(self) -> None:
+        """Closes the environments."""
+        for env in self._envs:
+            env.close()
+        self._envs.clear()
+
+    async def _play_all(self, agent: Agent, tasks: Sequence[Task]) -> list[Trajectory]:
+        free: asyncio.Queue[gymnasium.Env[str, str]] = asyncio.Queue()
+        for env in self._envs:
+            free.put_nowait(env)
+
+        async def one(task: Task) -> Trajectory:
+            env = await free.get()
+            try:
+                return await play(env, agent, task, env_id=self._env_id, timeout_s=self._timeout_s)
+            finally:
+                free.put_nowait(env)
+
+        return list(await asyncio.gather(*(one(task) for task in tasks)))
+
+
+async def play(env: gymnasium.Env[str, str], agent: Agent, task: Task, *, env_id: str, timeout_s: float) -> Trajectory:
+    """Plays one episode. An environment that raises or hangs ends it with ENV_ERROR or TIMEOUT; nothing is lost."""
+    ask = _Caller(inline=text_env(env).inline, deadline=time.monotonic() + timeout_s)
+    player = agent.player(task.seed)
+    turns: list[Turn] = []
+    about: dict[str, Any] = {}
+    try:
+        observation, info = await ask(env.reset, seed=task.seed % 2**31, options={"task_id": task.id})
+        about |= {key: info[key] for key in ("task", "task_type") if key in info}
+        terminated = truncated = False
+        while not (terminated or truncated):
+            turn, action = await player.act(turns, observation, info, seed=task.seed + len(turns) * _SEED_STRIDE)
+            sent = turn.action.strip() if action is None else action
+            observation, reward, terminated, truncated, info = await ask(env.step, sent)
+            flags = {key: bool(info[key]) for key in ("success", "inadmissible") if key in info}
+            flags |= {"format_invalid": True, "inadmissible": False} if action is None else {"format_invalid": False}
+            turns.append(replace(turn, reward=float(reward), info=flags))
+        ending = Ending.TERMINATED if terminated else Ending.MAX_TURNS
+    except ContextFull:
+        ending = Ending.CONTEXT_FULL
+    except TimeoutError:
+        ending = Ending.TIMEOUT
+    except EnvError as error:
+        about["error"] = str(error)
+        ending = Ending.ENV_ERROR
+    return Trajectory(env_id, task.id, task.seed, task.group, tuple(turns), ending, about)
+
+
+@dataclass(frozen=True)
+class _Caller:
+    """Calls an environment: at once when its steps are short, else in a thread with a deadline."""
+
+    inline: bool
+    deadline: float
+
+    async def __call__(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        try:
+            if self.inline:
+                return call(*args, **kwargs)
+            left = self.deadline - time.monotonic()
+            return await asyncio.wait_for(asyncio.to_thread(call, *args, **kwargs), max(left, 0))
+        except (AgentRLError, TimeoutError):
+            raise
+        except Exception as error:  # the boundary to code that is not ours: whatever it raises is data, and counted
+            raise EnvError(f"{type(error).__name__}: {error}") from error
