@@ -1,0 +1,209 @@
+"""agentrl/ALFWorld-v0: household tasks in text."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol
+
+from agentrl.env import Actor, SplitRole, TextEnv
+from agentrl.errors import EnvError, NotFound
+from agentrl.tasks import TaskSet, manifest_sha256
+from agentrl_envs.alfworld.archive import find_data
+from agentrl_envs.alfworld.engine import Engine, Played, PythonEngine
+from agentrl_envs.alfworld.expert import SearchingExpert
+from agentrl_envs.alfworld.games import Game
+from agentrl_envs.alfworld.generate import Knobs, generate
+from agentrl_envs.alfworld.stock import TextWorldEngine
+from agentrl_envs.alfworld.store import GameStore
+
+_BANNER = "-= Welcome to TextWorld, ALFRED! =-\n\n"
+_NUM_GENERATED = {"train": 1_000_000, "in_distribution": 256, "out_of_distribution": 256}
+
+
+class GameSource(Protocol):
+    """Where games come from."""
+
+    splits: Mapping[str, SplitRole]
+
+    def task_set(self, split: str) -> TaskSet:
+        """Gives the games of a split."""
+        ...
+
+    def document(self, task_id: str) -> Mapping[str, Any]:
+        """Gives a game's file content by its id."""
+        ...
+
+    def game(self, task_id: str) -> Game:
+        """Gives a game by its id."""
+        ...
+
+
+class OfficialGames:
+    """ALFWorld's own games, checked against the manifests in this package."""
+
+    splits: ClassVar[Mapping[str, SplitRole]] = {
+        "train": "train",
+        "valid_seen": "in_distribution",
+        "valid_unseen": "out_of_distribution",
+    }
+
+    def __init__(self, data: Path | None) -> None:
+        self._store = _open_store(find_data(data, os.environ))
+
+    def task_set(self, split: str) -> TaskSet:
+        """Gives the games of a split; missing or changed ones are an error that names them."""
+        return self._store.task_set(split)
+
+    def document(self, task_id: str) -> Mapping[str, Any]:
+        """Gives the content of a `game.tw-pddl`, whose id reads "<split>/<task folder>/<trial>"."""
+        return self._store.document(task_id)
+
+    def game(self, task_id: str) -> Game:
+        """Gives a game by its id."""
+        return self._store.game(task_id)
+
+
+@cache
+def _open_store(source: Path) -> GameStore:
+    return GameStore.open(source)
+
+
+class _Numbered(Sequence[str]):
+    """The ids of a generated split, "train/000000000" and up: as good as a list, in no space."""
+
+    def __init__(self, split: str, num: int) -> None:
+        self._split = split
+        self._num = num
+
+    def __len__(self) -> int:
+        return self._num
+
+    def __getitem__(self, index: Any) -> Any:
+        if not 0 <= index < self._num:
+            raise IndexError(index)
+        return f"{self._split}/{index:09d}"
+
+
+class GeneratedGames:
+    """Games made up on the spot; see `generate`."""
+
+    splits: ClassVar[Mapping[str, SplitRole]] = {
+        "train": "train",
+        "in_distribution": "in_distribution",
+        "out_of_distribution": "out_of_distribution",
+    }
+
+    def __init__(self, knobs: Knobs) -> None:
+        self._knobs = knobs
+
+    def task_set(self, split: str) -> TaskSet:
+        """Gives the games of a split; the hash is over the generator's knobs, the split and its size."""
+        num = _NUM_GENERATED[split]
+        return TaskSet(split, _Numbered(split, num), manifest_sha256([repr(self._knobs), f"{split} {num}"]))
+
+    def document(self, task_id: str) -> Mapping[str, Any]:
+        """Makes the game of an id."""
+        split, _, number = task_id.partition("/")
+        if split not in self.splits or not number.isdigit():
+            raise NotFound(f"no generated game {task_id!r}; ids read 'train/000000042'")
+        return generate(split, int(number), self._knobs)
+
+    def game(self, task_id: str) -> Game:
+        """Makes the game of an id, ready to play."""
+        return Game.parse(self.document(task_id), id=task_id)
+
+
+class ALFWorld(TextEnv):
+    """Household tasks: find, take, clean, heat, cool, look at and put things. Reward 1 for a won game, else 0.
+
+    The observation of `reset` is the stock engine's without its banner line.
+    """
+
+    inline = True
+
+    def __init__(
+        self,
+        *,
+        games: Literal["generated", "official"] = "generated",
+        backend: Literal["python", "textworld"] = "python",
+        data: str | Path | None = None,
+        accept_put: bool = True,
+        **knobs: Any,
+    ) -> None:
+        """Makes an environment.
+
+        Args:
+            games: `generated` needs no data; `official` are ALFWorld's 3,553 training and 274 evaluation games.
+            backend: `python` is our exact engine; `textworld` the stock one, 1,000 times slower, an optional extra.
+            data: folder, archive or index of the official games; None looks in AGENTRL_DATA, ALFWORLD_DATA and
+                the folder of `alfworld-download`.
+            accept_put: also understand `put X in/on Y`, the spelling before alfworld 0.4, as `move X to Y`.
+            knobs: size of generated games: `families`, `receptacles`, `objects`, `layouts`; see `generate.Knobs`.
+        """
+        super().__init__()
+        if games == "official" and knobs:
+            raise EnvError(f"{', '.join(knobs)}: only generated games have knobs; set games: generated")
+        self._source: GameSource = (
+            OfficialGames(Path(data) if data else None) if games == "official" else GeneratedGames(_knobs(knobs))
+        )
+        self.splits = self._source.splits
+        self._engine: Engine = (
+            PythonEngine(accept_put=accept_put)
+            if backend == "python"
+            else TextWorldEngine(self._source.document, accept_put=accept_put)
+        )
+        self.inline = backend == "python"
+        self._game: Game | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Starts the game that `options["task_id"]` names, or a training game of the seed's choice."""
+        super().reset(seed=seed)
+        task_id = (options or {}).get("task_id")
+        if task_id is None:
+            ids = self.task_set("train").ids
+            task_id = ids[int(self.np_random.integers(len(ids)))]
+        self._game = self._source.game(task_id)
+        played = self._engine.reset(self._game)
+        return played.observation.removeprefix(_BANNER), self._info(played)
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Sends a command; the episode terminates when the goal is reached and never otherwise."""
+        played = self._engine.step(action)
+        flags = {"success": played.won, "inadmissible": not played.accepted}
+        return played.observation, float(played.won), played.won, False, self._info(played) | flags
+
+    def task_set(self, split: str) -> TaskSet:
+        """Gives the games of a split."""
+        self.check_split(split)
+        return self._source.task_set(split)
+
+    def expert(self, seed: int, *, noise: float = 0.0) -> Actor:
+        """Gives a player that searches; see `expert.SearchingExpert`."""
+        return SearchingExpert(seed, noise)
+
+    def close(self) -> None:
+        """Ends the stock engine's process, if there is one."""
+        if isinstance(self._engine, TextWorldEngine):
+            self._engine.close()
+
+    def _info(self, played: Played) -> dict[str, Any]:
+        assert self._game is not None, "reset comes before step"
+        return {
+            "task_id": self._game.id,
+            "task": self._game.task,
+            "task_type": self._game.task_type,
+            "admissible_actions": list(played.admissible),
+        }
+
+
+def _knobs(given: Mapping[str, Any]) -> Knobs:
+    """Reads the knobs as a configuration file gives them: lists for tuples."""
+    try:
+        return replace(Knobs(), **{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
+    except TypeError as error:
+        known = ", ".join(Knobs.__dataclass_fields__)
+        raise EnvError(f"agentrl/ALFWorld-v0: {error}; the knobs of generated games are {known}") from error
