@@ -1,0 +1,103 @@
+"""The parts of a run, built from its configuration: environments, model, engine, agent."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import gymnasium
+
+from agentrl import registry, resources
+from agentrl.algorithms._base import Algorithm
+from agentrl.chat import ChatFormat, load_tokenizer
+from agentrl.config import RunConfig
+from agentrl.engines._base import SamplingParams
+from agentrl.env import TextEnv, make, text_env
+from agentrl.errors import ConfigError, NotFound
+from agentrl.policy import Policy, load_model
+from agentrl.prompts import Prompt
+from agentrl.rollout import Collector, EngineAgent, Speaker
+from agentrl.tasks import TaskSet
+
+
+def env_factory(config: RunConfig) -> Callable[[], gymnasium.Env[str, str]]:
+    """Gives what makes one more environment of the run."""
+    return lambda: make(config.env.id, max_turns=config.env.max_turns, **config.env.options)
+
+
+def collector(config: RunConfig) -> Collector:
+    """Gives what plays the run's episodes."""
+    return Collector(env_factory(config), env_id=config.env.id, concurrency=config.rollout.concurrency)
+
+
+def one_env(config: RunConfig) -> TextEnv:
+    """Gives one environment of the run, for its task sets and its expert."""
+    return text_env(env_factory(config)())
+
+
+def task_set(config: RunConfig, split: str) -> TaskSet:
+    """Gives the tasks of a split."""
+    env = one_env(config)
+    env.check_split(split)
+    return env.task_set(split)
+
+
+def prompt(config: RunConfig) -> Prompt:
+    """Gives the run's prompt; without one, observations are shown as they are."""
+    return Prompt.load(resources.prompt_path(config.env.prompt)) if config.env.prompt else Prompt()
+
+
+def algorithm(config: RunConfig) -> Algorithm:
+    """Gives the run's algorithm with its knobs."""
+    return registry.load("algorithms", config.algorithm.name)(config.algorithm)
+
+
+def model_source(config: RunConfig) -> str | Path:
+    """Gives where the weights are: a folder, a shipped model or a hub id."""
+    path = config.model.path
+    if Path(path).is_dir():
+        return path
+    try:
+        return resources.model_path(path)
+    except NotFound:
+        if "/" in path:
+            return path
+        raise
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A policy and how it speaks."""
+
+    policy: Policy
+    chat: ChatFormat
+
+    @classmethod
+    def load(cls, config: RunConfig, source: str | Path | None = None) -> "Weights":
+        """Reads a model and its tokenizer from `source`, or from where the configuration says.
+
+        Raises:
+            ConfigError: there is no such model, or it has no chat template.
+        """
+        source = source or model_source(config)
+        try:
+            tokenizer, model = load_tokenizer(source), load_model(source, config.model.dtype)
+        except OSError as error:
+            raise ConfigError(f"model.path: cannot load {str(source)!r}: {error}") from error
+        return cls(Policy(model, temperature=config.engine.temperature), ChatFormat(tokenizer))
+
+
+def speaker(config: RunConfig, weights: Weights) -> Speaker:
+    """Gives how the model is spoken to in this run."""
+    return Speaker(weights.chat, prompt(config))
+
+
+def agent(config: RunConfig, weights: Weights, *, temperature: float | None = None) -> EngineAgent:
+    """Gives the policy as a player, on an engine with weights of its own."""
+    engine = registry.load("engines", config.engine.name)(copy.deepcopy(weights.policy.model))
+    params = SamplingParams(
+        temperature=config.engine.temperature if temperature is None else temperature,
+        max_tokens=config.engine.max_tokens,
+        stop_ids=weights.chat.stop_ids,
+    )
+    return EngineAgent(engine, speaker(config, weights), params, config.engine.context_tokens)

@@ -1,0 +1,1 @@
+"""Measuring: every task of a split exactly once a sample, with intervals."""

@@ -1,0 +1,181 @@
+"""A whole run from its configuration: train or clone, evaluate in and out of distribution, keep what matters."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from agentrl import assembly, registry
+from agentrl.config import Loaded, RunConfig
+from agentrl.evaluation.evaluate import evaluate, metrics
+from agentrl.evaluation.players import expert_player
+from agentrl.rollout import ActorAgent, Collector, EngineAgent
+from agentrl.run_folder import RunFolder
+from agentrl.tasks import TaskSampler, TaskSet
+from agentrl.trackers._base import Tracker
+from agentrl.training.checkpoint import (
+    Progress,
+    checkpoint_folder,
+    latest_checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+)
+from agentrl.training.distributed import Ranks
+from agentrl.training.optimizer import adamw
+from agentrl.training.sft import choose_demonstrations, clone
+from agentrl.training.trainer import Trainer
+from agentrl.training.update import Updater
+from agentrl.trajectory import Trajectory
+
+SIDES = {"in": "in_distribution", "out": "out_of_distribution"}
+"""Short names of the two evaluations and the roles of their splits."""
+
+
+@dataclass(frozen=True)
+class EvaluatedSplit:
+    """A split that a run is evaluated on."""
+
+    side: str
+    tasks: TaskSet
+
+
+@dataclass
+class Run:
+    """What training and cloning share: configuration, folder, weights, evaluation."""
+
+    config: RunConfig
+    folder: RunFolder
+    weights: assembly.Weights
+    optimizer: Any
+    agent: EngineAgent
+    collector: Collector
+
+    @classmethod
+    def start(cls, loaded: Loaded, folder: RunFolder, *, weight_decay: float = 0.0) -> "Run":
+        """Loads the model and builds what plays."""
+        config = loaded.config
+        weights = assembly.Weights.load(config)
+        optimizer = adamw(weights.policy, weight_decay=weight_decay)
+        agent = assembly.agent(config, weights)
+        return cls(config, folder, weights, optimizer, agent, assembly.collector(config))
+
+    @cached_property
+    def evaluated(self) -> list[EvaluatedSplit]:
+        """The splits to evaluate on, as the configuration names them."""
+        names = {"in": self.config.tasks.eval_in, "out": self.config.tasks.eval_out}
+        return [EvaluatedSplit(side, assembly.task_set(self.config, name)) for side, name in names.items() if name]
+
+    def evaluate(self, step: int, *, last: bool) -> Mapping[str, float]:
+        """Evaluates the engine's weights when it is due: at the start, every `eval_every` steps, at the end in full."""
+        logging = self.config.logging
+        if not (last or step == 0 or (logging.eval_every and step % logging.eval_every == 0)):
+            return {}
+        found: dict[str, float] = {}
+        for one in self.evaluated:
+            tasks = one.tasks if last or step == 0 else one.tasks.first(logging.eval_limit)
+            result = evaluate(
+                self.agent,
+                self.collector,
+                tasks,
+                role=SIDES[one.side],
+                policy=self.config.model.path,
+                samples=logging.eval_samples,
+                seed=self.config.training.seed,
+            )
+            self.folder.write_evaluation(step, one.side, result)
+            found |= metrics(result, f"eval_{one.side}")
+        return found
+
+    def rollouts(self, step: int, trajectories: list[Trajectory]) -> None:
+        """Keeps trajectories of the first step, the last, and every `rollouts_every`."""
+        every = self.config.logging.rollouts_every
+        if step == self.config.training.steps - 1 or (every and step % every == 0):
+            self.folder.write_rollouts(step, trajectories)
+
+    def checkpoint(self, step: int, version: int, *, last: bool) -> None:
+        """Saves the last checkpoint and every `save_every` steps."""
+        every = self.config.logging.save_every
+        if last or (every and step % every == 0):
+            folder = checkpoint_folder(self.folder.path, step)
+            save_checkpoint(folder, self.weights.policy, self.weights.chat, self.optimizer, Progress(step, version))
+
+    def trackers(self, resume_step: int | None = None) -> list[Tracker]:
+        """Gives the trackers that the configuration names."""
+        config = self.config.model_dump()
+        names = self.config.logging.trackers
+        return [registry.load("trackers", name)(self.folder.path, config, resume_step) for name in names]
+
+
+def train(loaded: Loaded, folder: RunFolder, *, resume: bool = False) -> None:
+    """Trains to the last step; with `resume`, goes on from the folder's newest checkpoint exactly."""
+    config = loaded.config
+    run = Run.start(loaded, folder, weight_decay=config.training.weight_decay)
+    algorithm = assembly.algorithm(config)
+    reference = run.weights.policy.frozen_copy() if "reference" in algorithm.requires else None
+    progress = Progress(0, 0)
+    if resume:
+        progress = load_checkpoint(latest_checkpoint(folder.path), run.weights.policy, run.optimizer)
+    ranks = Ranks()
+    rollout, training = config.rollout, config.training
+    tasks = assembly.task_set(config, config.tasks.train).first(config.tasks.limit)
+    updater = Updater(
+        run.weights.policy, algorithm, run.optimizer, config=training, ranks=ranks, reference=reference
+    )
+    Trainer(
+        agent=run.agent,
+        collector=run.collector,
+        sampler=TaskSampler(
+            tasks, tasks_per_step=rollout.tasks_per_step, group_size=rollout.group_size, seed=training.seed
+        ),
+        updater=updater,
+        keeper=run,
+        trackers=run.trackers(progress.step if resume else None) if ranks.is_main else [],
+        config=training,
+        ranks=ranks,
+        optimizer=run.optimizer,
+        weights=run.weights.policy.weights,
+        first_step=progress.step,
+        version=progress.version,
+    ).run()
+    run.collector.close()
+
+
+def sft(loaded: Loaded, folder: RunFolder) -> None:
+    """Clones the demonstrations of the environment's expert and saves the policy as a checkpoint."""
+    config = loaded.config
+    assert config.sft is not None, "the configuration has no sft section"
+    run = Run.start(loaded, folder)
+    settings, seed = config.sft, config.training.seed
+    trackers = run.trackers()
+    expert = expert_player(assembly.one_env(config), noise=settings.noise)
+    tasks = assembly.task_set(config, config.tasks.train).first(config.tasks.limit)
+    sampler = TaskSampler(tasks, tasks_per_step=settings.demonstrations, group_size=1, seed=seed)
+    played = run.collector.play(ActorAgent(expert, run.agent.speaker), sampler.batch(0))
+    folder.write_rollouts(0, played[: config.rollout.tasks_per_step])
+
+    def after_step(done: int, found: dict[str, float]) -> None:
+        last = done == settings.steps
+        if last or (settings.eval_every and done % settings.eval_every == 0):
+            run.agent.engine.load_weights(run.weights.policy.weights(), version=done)
+            found = {**found, **run.evaluate(0 if not last else done, last=last)}
+            run.checkpoint(done, done, last=last)
+        for tracker in trackers:
+            tracker.log(found, step=done)
+
+    demonstrations = choose_demonstrations(played, keep_lost=settings.keep_lost)
+    clone(run.weights.policy, demonstrations, run.optimizer, config=settings, seed=seed, after_step=after_step)
+    for tracker in trackers:
+        tracker.close()
+    run.collector.close()
+
+
+def new_folder(loaded: Loaded, *, command: str) -> RunFolder:
+    """Makes the folder of a run that starts now."""
+    return RunFolder.create(loaded, command=command, now=datetime.now())
+
+
+def open_folder(path: Path) -> RunFolder:
+    """Gives the folder of a run that goes on."""
+    return RunFolder(path.resolve())

@@ -1,0 +1,1 @@
+"""Learning: the loop, the update, supervised warm-up, checkpoints."""

@@ -1,0 +1,67 @@
+"""Checkpoints: a Hugging Face model folder with the optimizer's state and the step beside it."""
+
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+
+from agentrl.chat import ChatFormat
+from agentrl.errors import DataError
+from agentrl.policy import Policy
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run has come. Task order and sampling are functions of seed and step, so this is all a run needs."""
+
+    step: int
+    """Steps completed."""
+    version: int
+    """Weight versions made so far."""
+
+
+def checkpoint_folder(run_dir: Path, step: int) -> Path:
+    """Gives the folder of the checkpoint after `step` completed steps."""
+    return run_dir / "checkpoints" / f"step_{step:06d}"
+
+
+def latest_checkpoint(run_dir: Path) -> Path:
+    """Gives the newest checkpoint of a run.
+
+    Raises:
+        DataError: the run has none.
+    """
+    folders = sorted((run_dir / "checkpoints").glob("step_*"))
+    if not folders:
+        raise DataError(f"{run_dir}: no checkpoint to go on from; start again without --resume")
+    return folders[-1]
+
+
+def save_checkpoint(
+    folder: Path, policy: Policy, chat: ChatFormat, optimizer: torch.optim.Optimizer, progress: Progress
+) -> None:
+    """Writes a checkpoint; a folder that exists is complete."""
+    unfinished = folder.with_name(f".{folder.name}.tmp")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    policy.model.save_pretrained(unfinished)
+    chat.tokenizer.save_pretrained(unfinished)
+    torch.save(optimizer.state_dict(), unfinished / "optimizer.pt")
+    (unfinished / "state.json").write_text(json.dumps(asdict(progress)))
+    shutil.rmtree(folder, ignore_errors=True)
+    unfinished.rename(folder)
+
+
+def load_checkpoint(folder: Path, policy: Policy, optimizer: torch.optim.Optimizer) -> Progress:
+    """Puts a checkpoint's weights and optimizer state in place, bit for bit, and gives its progress."""
+    weights = load_file(folder / "model.safetensors")
+    own = dict(policy.weights())
+    if missing := sorted(set(own) - set(weights)):
+        raise DataError(f"{folder}: the checkpoint lacks {', '.join(missing[:3])}; it belongs to another model")
+    with torch.no_grad():
+        for name, value in own.items():
+            value.copy_(weights[name])
+    optimizer.load_state_dict(torch.load(folder / "optimizer.pt", weights_only=True))
+    return Progress(**json.loads((folder / "state.json").read_text()))
