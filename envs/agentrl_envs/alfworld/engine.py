@@ -49,6 +49,12 @@ class Engine(Protocol):
         ...
 
 
+def respell(command: str) -> str:
+    """Gives `move X to Y` for `put X in/on Y`, the spelling of alfworld before 0.4, and any other command as it is."""
+    put = _PUT.fullmatch(command)
+    return f"move {put[1]} to {put[2]}" if put else command
+
+
 class PythonEngine:
     """The stock engine's texts, commands and verdicts, thousands of times faster, and safe to run in threads.
 
@@ -77,8 +83,8 @@ class PythonEngine:
         return self._answer(self._world, act(self._world, *arguments))
 
     def _find(self, command: str) -> Action | None:
-        if self._accept_put and (put := _PUT.fullmatch(command)):
-            command = f"move {put[1]} to {put[2]}"
+        if self._accept_put:
+            command = respell(command)
         destination = self._routes.get(command)
         return (World.go, (destination,)) if destination else self._actions.get(command)
 

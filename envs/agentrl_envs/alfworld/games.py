@@ -6,11 +6,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from agentrl.errors import DataError
 from agentrl_envs.alfworld.house import FAMILIES
 from agentrl_envs.alfworld.names import demangle
 from agentrl_envs.alfworld.pddl import Problem
-
-from agentrl.errors import DataError
 
 T = TypeVar("T")
 
@@ -196,7 +195,7 @@ def _groups(pairs: Iterable[tuple[str, T]]) -> defaultdict[str, frozenset[T]]:
 def _task(document: Mapping[str, Any]) -> str:
     grammar = document.get("grammar")
     if grammar is None:
-        return str(document["task"]).removeprefix(_TASK_PREFIX)
+        return str(document["task"]).removeprefix(_TASK_PREFIX).removesuffix(".") + "."
     if "move {o} to {r}" not in grammar:
         raise DataError("a game of alfworld before 0.4 (`put X in/on Y`); get the present ones with alfworld-download")
     found = _TASK.search(grammar)
