@@ -2,6 +2,7 @@
 
 import gzip
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from agentrl.errors import NotFound, did_you_mean
@@ -12,7 +13,8 @@ SIZES = {"train": 3553, "valid_seen": 140, "valid_unseen": 134}
 _FOLDER = Path(__file__).parent / "manifests"
 
 
-def read_manifest(split: str) -> dict[str, str]:
+@cache
+def read_manifest(split: str) -> Mapping[str, str]:
     """Gives the sha256 of the `game.tw-pddl` of every game of a split by id, sorted by id.
 
     Raises:
