@@ -16,12 +16,11 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from agentrl.errors import DataError, NotFound, did_you_mean
+from agentrl.tasks import TaskSet, manifest_sha256
 from agentrl_envs.alfworld.archive import read_games
 from agentrl_envs.alfworld.games import Game
 from agentrl_envs.alfworld.manifests import manifest_lines, read_manifest
-
-from agentrl.errors import DataError, NotFound, did_you_mean
-from agentrl.tasks import TaskSet, manifest_sha256
 
 log = logging.getLogger(__name__)
 
