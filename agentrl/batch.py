@@ -62,20 +62,21 @@ class Batch:
 
 
 def make_batch(trajectories: Sequence[Trajectory]) -> Batch:
-    """Gives the batch of all trajectories whose ending says something about the policy.
+    """Gives the batch of all trajectories that were played and whose ending says something about the policy.
 
-    Trajectories that ended by an error or a timeout of the environment are left out; the collector counts them.
+    Trajectories that ended by an error or a timeout of the environment, or before the first turn, are left out of the
+    batch and of its groups; `Tally` counts them.
     """
     rows: list[Segment] = []
     owner: list[int] = []
-    kept = [trajectory for trajectory in trajectories if trajectory.ending.trainable]
+    kept = [trajectory for trajectory in trajectories if trajectory.ending.trainable and trajectory.turns]
     for number, trajectory in enumerate(kept):
         for segment in trajectory.segments():
             rows.append(segment)
             owner.append(number)
     width = max((len(row.ids) for row in rows), default=0)
 
-    def padded(values: Sequence[Sequence[float]], fill: float, dtype: torch.dtype) -> Tensor:
+    def padded(values: Sequence[Sequence[int | float]], fill: int | float, dtype: torch.dtype) -> Tensor:
         out = torch.full((len(rows), width), fill, dtype=dtype)
         for i, value in enumerate(values):
             out[i, : len(value)] = torch.tensor(value, dtype=dtype)

@@ -2,9 +2,10 @@
 
     loss = - sum_t w_t keep_t S(rho_t, A_t) + kl_coef sum_t w_t kl_t
 
-Letters: B rows, T tokens. Sums run over action tokens only; a position off the mask has ratio 1 and weight 0 whatever is
-stored there, NaN included. The weights are made once for the whole optimizer step, before it is cut into micro-batches,
-and a filtered token keeps its place in their denominators (arXiv:2606.17250, Eq. 8): filtering never rescales the rest.
+Letters: B rows, T tokens. Sums run over action tokens only; a position off the mask has ratio 1 and weight 0 whatever
+is stored there, NaN included. The weights are made once for the whole optimizer step, before it is cut into
+micro-batches, and a filtered token keeps its place in their denominators (arXiv:2606.17250, Eq. 8): filtering never
+rescales the rest.
 """
 
 import math
@@ -13,7 +14,7 @@ from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
-from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 Aggregate = Literal[
@@ -39,9 +40,15 @@ class LossConfig(BaseModel):
     horizon: PositiveInt | None = None
     """Constant divisor, in tokens, of `seq_mean_token_sum_norm`."""
     kl_estimator: Literal["none", "k2", "k3"] = "none"
-    """KL to the reference as a loss: k2 has the gradient of the reverse KL, k3 is GRPO's; k1's would ignore the reference."""
+    """KL to the reference as a loss: k2 has the gradient of the reverse KL, k3 is GRPO's; k1's would ignore it."""
     kl_coef: NonNegativeFloat = 0.0
     """Weight of the KL loss."""
+
+    @model_validator(mode="after")
+    def _divisor_is_given(self) -> "LossConfig":
+        if self.aggregate == "seq_mean_token_sum_norm" and self.horizon is None:
+            raise ValueError("aggregate seq_mean_token_sum_norm needs a horizon; set the tokens an episode may have")
+        return self
 
 
 @dataclass(frozen=True)
@@ -148,8 +155,8 @@ def token_weights(
 ) -> Float[Tensor, "B T"]:
     """Gives each action token's weight, from the counts of one whole optimizer step; float64, 0 off the mask.
 
-    With n tokens in all, S trajectories that have any, T_i tokens of trajectory i over all its rows, S_c trajectories of
-    the class (positive or not) of trajectory i:
+    With n tokens in all, S trajectories that have any, T_i tokens of trajectory i over all its rows, S_c trajectories
+    of the class (positive or not) of trajectory i:
 
         token_mean               1 / n
         seq_mean_token_mean      1 / (S T_i)
@@ -176,8 +183,8 @@ def token_weights(
         case "class_balanced":
             if positive is None:
                 raise ValueError("class_balanced needs the class of each row")
-            of_class = torch.zeros(num, dtype=torch.bool).index_put((trajectory,), positive)
+            of_class = per_row.new_zeros(num).index_add(0, trajectory, positive.double()) > 0
             num_positive = (alive & of_class).sum().clamp(min=1)
             num_negative = (alive & ~of_class).sum().clamp(min=1)
-            weight = 1 / (2 * torch.where(positive, num_positive, num_negative) * size)
+            weight = 1 / (2 * torch.where(of_class[trajectory], num_positive, num_negative) * size)
     return torch.where(action_mask, weight[:, None], 0.0)

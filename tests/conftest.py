@@ -18,3 +18,11 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data in {folder}; set AGENTRL_DATA")
     return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Gives the folder of a random two-layer Llama whose tokens are the words of agentrl/Guess-v0."""
+    from tests.tiny import write_tiny_model  # here, so that tests without a model do not wait for torch
+
+    return write_tiny_model(tmp_path_factory.mktemp("tiny_model"))

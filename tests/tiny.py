@@ -1,0 +1,75 @@
+"""A model small enough to be made, trained and sampled in a test."""
+
+from pathlib import Path
+
+import torch
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+from torch import Tensor
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from agentrl.batch import Batch
+from agentrl.policy import Policy
+
+WORDS = [*"0123456789", "I", "think", "of", "a", "digit", "higher", "lower", "correct"]
+SPECIAL = ["<pad>", "<unk>", "<obs>", "<act>", "<eot>"]
+TEMPLATE = (
+    "{% for message in messages %}"
+    "{% if message.role == 'assistant' %}<act>{{ message.content }}<eot>{% else %}<obs>{{ message.content }}{% endif %}"
+    "{% endfor %}{% if add_generation_prompt %}<act>{% endif %}"
+)
+
+
+def tiny_tokenizer() -> PreTrainedTokenizerFast:
+    """Gives a tokenizer of whole words and digits; a chat reads `<obs> text <act> text <eot> <obs> ...`."""
+    vocabulary = {word: number for number, word in enumerate([*SPECIAL, *WORDS])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    tokenizer.normalizer = normalizers.Replace(Regex(r"[^A-Za-z0-9]"), " ")
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="<pad>",
+        unk_token="<unk>",
+        eos_token="<eot>",
+        additional_special_tokens=["<obs>", "<act>"],
+        chat_template=TEMPLATE,
+    )
+
+
+def tiny_model(vocab_size: int, *, hidden: int = 32, seed: int = 0) -> LlamaForCausalLM:
+    """Gives a two-layer Llama with random weights."""
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=vocab_size,
+        hidden_size=hidden,
+        intermediate_size=2 * hidden,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        max_position_embeddings=1024,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=SPECIAL.index("<eot>"),
+        pad_token_id=SPECIAL.index("<pad>"),
+    )
+    return LlamaForCausalLM(config)
+
+
+def write_tiny_model(folder: Path) -> Path:
+    """Writes both, as a Hugging Face folder, and gives it."""
+    tokenizer = tiny_tokenizer()
+    tokenizer.save_pretrained(folder)
+    tiny_model(len(tokenizer)).save_pretrained(folder)
+    return folder
+
+
+class TablePolicy(Policy):
+    """A policy whose log-probability of a token depends on its id alone: gradients can be read off the table."""
+
+    def __init__(self, table: Tensor) -> None:
+        torch.nn.Module.__init__(self)
+        self.table = torch.nn.Parameter(table.clone())
+
+    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Gives each token's entry, and 0 for the entropy."""
+        logprobs = self.table[batch.input_ids]
+        return logprobs, torch.zeros_like(logprobs)
