@@ -24,7 +24,9 @@ def load_tokenizer(path: str | Path) -> PreTrainedTokenizerBase:
     """
     tokenizer = AutoTokenizer.from_pretrained(path)
     if not tokenizer.chat_template:
-        raise ConfigError(f"{path}: this tokenizer has no chat template; use an instruct model or add chat_template.jinja")
+        raise ConfigError(
+            f"{path}: this tokenizer has no chat template; use an instruct model or add chat_template.jinja"
+        )
     return tokenizer
 
 
@@ -42,7 +44,8 @@ class ChatFormat:
     @property
     def stop_ids(self) -> frozenset[int]:
         """Tokens at which sampling stops: the end of the turn and the end of the text."""
-        return frozenset({self.end_id, self.tokenizer.eos_token_id} - {None})
+        end_of_text = self.tokenizer.eos_token_id
+        return frozenset({self.end_id, end_of_text} if isinstance(end_of_text, int) else {self.end_id})
 
     def start(self, messages: Sequence[Message]) -> tuple[int, ...]:
         """Gives the ids of a fresh prompt, up to and including the policy's cue to speak."""
@@ -66,18 +69,20 @@ class ChatFormat:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Gives the text of sampled ids, without special tokens."""
-        return self.tokenizer.decode(list(ids), skip_special_tokens=True)
+        return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
 
     def _pieces(self, messages: Sequence[Message]) -> list[str]:
         """Gives what the template writes before, between and after the contents."""
         marks = [_MARK.format(i) for i in range(len(messages))]
         marked = [{"role": message.role, "content": mark} for message, mark in zip(messages, marks, strict=True)]
-        text = self.tokenizer.apply_chat_template(marked, tokenize=False, add_generation_prompt=True)
-        pieces = []
+        text = str(self.tokenizer.apply_chat_template(marked, tokenize=False, add_generation_prompt=True))
+        pieces: list[str] = []
         for mark in marks:
             before, found, text = text.partition(mark)
             if not found:
-                raise ConfigError(f"the chat template of {self.tokenizer.name_or_path} drops or changes a message's text")
+                raise ConfigError(
+                    f"the chat template of {self.tokenizer.name_or_path} drops or changes a message's text"
+                )
             pieces.append(before)
         return [*pieces, text]
 

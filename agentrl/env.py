@@ -3,7 +3,8 @@
 import importlib
 import importlib.metadata
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal
+from types import MappingProxyType
+from typing import Any, Literal
 
 import gymnasium
 
@@ -45,9 +46,9 @@ class TextEnv(gymnasium.Env[str, str]):
     `admissible_actions` (sorted list), `success` (bool), `inadmissible` (bool, the last action was not accepted).
     """
 
-    splits: ClassVar[Mapping[str, SplitRole]] = {}
+    splits: Mapping[str, SplitRole] = MappingProxyType({})
     """Names of the splits and what each is for."""
-    inline: ClassVar[bool] = False
+    inline: bool = False
     """True when a step takes microseconds and may run on the event loop; otherwise steps run in threads."""
 
     def __init__(self) -> None:
@@ -59,7 +60,7 @@ class TextEnv(gymnasium.Env[str, str]):
         raise NotImplementedError
 
     def expert(self, seed: int, *, noise: float = 0.0) -> Actor:
-        """Gives a player that knows the rules but sees only what a policy sees; a share `noise` of its actions is random.
+        """Gives a player that knows the rules but sees only what a policy sees; a share `noise` of its acts is random.
 
         Raises:
             EnvError: the environment has none.
@@ -70,7 +71,9 @@ class TextEnv(gymnasium.Env[str, str]):
         """Raises NotFound, naming the splits there are, when `split` is none of them."""
         if split not in self.splits:
             names = ", ".join(self.splits)
-            raise NotFound(f"{type(self).__name__} has no split {split!r}; it has: {names}{did_you_mean(split, self.splits)}")
+            raise NotFound(
+                f"{type(self).__name__} has no split {split!r}; it has: {names}{did_you_mean(split, self.splits)}"
+            )
 
 
 def make(env_id: str, *, max_turns: int | None = None, **options: Any) -> gymnasium.Env[str, str]:
@@ -89,6 +92,8 @@ def make(env_id: str, *, max_turns: int | None = None, **options: Any) -> gymnas
         return gymnasium.make(env_id, max_episode_steps=max_turns, disable_env_checker=True, **options)
     except gymnasium.error.UnregisteredEnv as error:
         raise NotFound(f"{error} 'agentrl envs list' shows every id.") from error
+    except ImportError as error:
+        raise EnvError(f"{env_id}: {error}") from error
     except TypeError as error:
         raise EnvError(f"{env_id}: {error}; 'agentrl envs show {env_id}' lists its options") from error
 
@@ -117,7 +122,9 @@ def load_plugin(namespace: str) -> None:
     try:
         importlib.import_module(found[namespace].module)
     except ImportError as error:
-        raise EnvError(f"environment plugin {namespace!r} ({found[namespace].value}) failed to import: {error}") from error
+        raise EnvError(
+            f"environment plugin {namespace!r} ({found[namespace].value}) failed to import: {error}"
+        ) from error
 
 
 def text_env(env: gymnasium.Env[str, str]) -> TextEnv:

@@ -34,7 +34,9 @@ class MissingExtra(AgentRLError):
     """An optional package that a chosen feature needs."""
 
     def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs an optional package; install it with: pip install 'agentrl-multiturn[{extra}]'")
+        super().__init__(
+            f"{feature} needs an optional package; install it with: pip install 'agentrl-multiturn[{extra}]'"
+        )
 
 
 class EnvError(AgentRLError):

@@ -1,6 +1,6 @@
 """A whole run from its configuration: train or clone, evaluate in and out of distribution, keep what matters."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -68,13 +68,17 @@ class Run:
         return [EvaluatedSplit(side, assembly.task_set(self.config, name)) for side, name in names.items() if name]
 
     def evaluate(self, step: int, *, last: bool) -> Mapping[str, float]:
-        """Evaluates the engine's weights when it is due: at the start, every `eval_every` steps, at the end in full."""
+        """Evaluates when it is due: at the start, every `eval_every` steps, and at the end; first and last in full."""
+        every = self.config.logging.eval_every
+        due = last or step == 0 or (every is not None and step % every == 0)
+        return self.evaluate_now(step, full=last or step == 0) if due else {}
+
+    def evaluate_now(self, step: int, *, full: bool) -> Mapping[str, float]:
+        """Plays each evaluated split with the engine's weights, all of it or its first `eval_limit` tasks."""
         logging = self.config.logging
-        if not (last or step == 0 or (logging.eval_every and step % logging.eval_every == 0)):
-            return {}
         found: dict[str, float] = {}
         for one in self.evaluated:
-            tasks = one.tasks if last or step == 0 else one.tasks.first(logging.eval_limit)
+            tasks = one.tasks if full else one.tasks.first(logging.eval_limit)
             result = evaluate(
                 self.agent,
                 self.collector,
@@ -108,8 +112,13 @@ class Run:
         return [registry.load("trackers", name)(self.folder.path, config, resume_step) for name in names]
 
 
-def train(loaded: Loaded, folder: RunFolder, *, resume: bool = False) -> None:
-    """Trains to the last step; with `resume`, goes on from the folder's newest checkpoint exactly."""
+def train(
+    loaded: Loaded, folder: RunFolder, *, resume: bool = False, on_start: Callable[[Run], None] = lambda run: None
+) -> None:
+    """Trains to the last step; with `resume`, goes on from the folder's newest checkpoint exactly.
+
+    `on_start` hears of the run when all is built and nothing played.
+    """
     config = loaded.config
     run = Run.start(loaded, folder, weight_decay=config.training.weight_decay)
     algorithm = assembly.algorithm(config)
@@ -120,9 +129,9 @@ def train(loaded: Loaded, folder: RunFolder, *, resume: bool = False) -> None:
     ranks = Ranks()
     rollout, training = config.rollout, config.training
     tasks = assembly.task_set(config, config.tasks.train).first(config.tasks.limit)
-    updater = Updater(
-        run.weights.policy, algorithm, run.optimizer, config=training, ranks=ranks, reference=reference
-    )
+    updater = Updater(run.weights.policy, algorithm, run.optimizer, config=training, ranks=ranks, reference=reference)
+    if ranks.is_main:
+        on_start(run)
     Trainer(
         agent=run.agent,
         collector=run.collector,
@@ -142,13 +151,14 @@ def train(loaded: Loaded, folder: RunFolder, *, resume: bool = False) -> None:
     run.collector.close()
 
 
-def sft(loaded: Loaded, folder: RunFolder) -> None:
+def sft(loaded: Loaded, folder: RunFolder, *, on_start: Callable[[Run], None] = lambda run: None) -> None:
     """Clones the demonstrations of the environment's expert and saves the policy as a checkpoint."""
     config = loaded.config
     assert config.sft is not None, "the configuration has no sft section"
     run = Run.start(loaded, folder)
     settings, seed = config.sft, config.training.seed
     trackers = run.trackers()
+    on_start(run)
     expert = expert_player(assembly.one_env(config), noise=settings.noise)
     tasks = assembly.task_set(config, config.tasks.train).first(config.tasks.limit)
     sampler = TaskSampler(tasks, tasks_per_step=settings.demonstrations, group_size=1, seed=seed)
@@ -159,7 +169,7 @@ def sft(loaded: Loaded, folder: RunFolder) -> None:
         last = done == settings.steps
         if last or (settings.eval_every and done % settings.eval_every == 0):
             run.agent.engine.load_weights(run.weights.policy.weights(), version=done)
-            found = {**found, **run.evaluate(0 if not last else done, last=last)}
+            found = {**found, **run.evaluate_now(done, full=last)}
             run.checkpoint(done, done, last=last)
         for tracker in trackers:
             tracker.log(found, step=done)

@@ -1,9 +1,10 @@
 """Prompts as files: what the policy is told, how much it remembers, and where its action stands in its answer.
 
 A prompt is a Markdown file under `prompts/`. Its front matter sets `history` (`append`: one growing conversation;
-`window`: every turn is a fresh prompt with the last `window_turns` turns) and `answer` (`text`: the whole answer is the
-action; `tag`: the text inside `<action>...</action>`). Its sections `## system`, `## first` and `## turn` hold text with
-{observation}, {task}, {admissible_actions}, {history}, {turn} and {num_played}; `## first` defaults to `## turn`.
+`window`: every turn is a fresh prompt with the last `window_turns` turns) and `answer` (`text`: the whole answer is
+the action; `tag`: the text inside `<action>...</action>`). Its sections `## system`, `## first` and `## turn` hold
+text with {observation}, {task}, {admissible_actions}, {history}, {turn} and {num_played}; `## first` is `## turn` when
+absent.
 """
 
 import re

@@ -1,7 +1,6 @@
 """Playing episodes: one coroutine each, written as the textbook loop; the engine batches whoever waits."""
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -10,8 +9,8 @@ import gymnasium
 
 from agentrl.chat import ChatFormat
 from agentrl.engines._base import RolloutEngine, SamplingParams
-from agentrl.env import Actor, text_env
-from agentrl.errors import AgentRLError, EnvError
+from agentrl.env import Actor
+from agentrl.env_calls import EnvCalls, EnvFailed
 from agentrl.prompts import Prompt
 from agentrl.tasks import Task
 from agentrl.trajectory import Ending, Trajectory, Turn
@@ -131,7 +130,10 @@ class _ActorPlayer:
 
 
 class Collector:
-    """Plays tasks with an agent, `concurrency` at a time, in environments that are kept from call to call."""
+    """Plays tasks with an agent, `concurrency` at a time, in environments that are kept from call to call.
+
+    A reset or a step that takes longer than `env_timeout_s` counts as hung.
+    """
 
     def __init__(
         self,
@@ -139,12 +141,12 @@ class Collector:
         *,
         env_id: str,
         concurrency: int,
-        episode_timeout_s: float = 600.0,
+        env_timeout_s: float = 300.0,
     ) -> None:
         self._make_env = make_env
         self._env_id = env_id
         self._concurrency = concurrency
-        self._timeout_s = episode_timeout_s
+        self._timeout_s = env_timeout_s
         self._envs: list[gymnasium.Env[str, str]] = []
 
     def play(self, agent: Agent, tasks: Sequence[Task]) -> list[Trajectory]:
@@ -160,62 +162,42 @@ class Collector:
         self._envs.clear()
 
     async def _play_all(self, agent: Agent, tasks: Sequence[Task]) -> list[Trajectory]:
-        free: asyncio.Queue[gymnasium.Env[str, str]] = asyncio.Queue()
-        for env in self._envs:
-            free.put_nowait(env)
+        free: asyncio.Queue[int] = asyncio.Queue()
+        for number in range(len(self._envs)):
+            free.put_nowait(number)
 
         async def one(task: Task) -> Trajectory:
-            env = await free.get()
-            try:
-                return await play(env, agent, task, env_id=self._env_id, timeout_s=self._timeout_s)
-            finally:
-                free.put_nowait(env)
+            number = await free.get()
+            trajectory = await play(self._envs[number], agent, task, env_id=self._env_id, timeout_s=self._timeout_s)
+            if not trajectory.ending.trainable:  # it may be broken, or busy in its thread for ever
+                self._envs[number] = self._make_env()
+            free.put_nowait(number)
+            return trajectory
 
         return list(await asyncio.gather(*(one(task) for task in tasks)))
 
 
 async def play(env: gymnasium.Env[str, str], agent: Agent, task: Task, *, env_id: str, timeout_s: float) -> Trajectory:
     """Plays one episode. An environment that raises or hangs ends it with ENV_ERROR or TIMEOUT; nothing is lost."""
-    ask = _Caller(inline=text_env(env).inline, deadline=time.monotonic() + timeout_s)
+    calls = EnvCalls(env, timeout_s=timeout_s)
     player = agent.player(task.seed)
     turns: list[Turn] = []
     about: dict[str, Any] = {}
     try:
-        observation, info = await ask(env.reset, seed=task.seed % 2**31, options={"task_id": task.id})
+        observation, info = await calls.reset(task)
         about |= {key: info[key] for key in ("task", "task_type") if key in info}
         terminated = truncated = False
         while not (terminated or truncated):
             turn, action = await player.act(turns, observation, info, seed=task.seed + len(turns) * _SEED_STRIDE)
             sent = turn.action.strip() if action is None else action
-            observation, reward, terminated, truncated, info = await ask(env.step, sent)
+            observation, reward, terminated, truncated, info = await calls.step(sent)
             flags = {key: bool(info[key]) for key in ("success", "inadmissible") if key in info}
             flags |= {"format_invalid": True, "inadmissible": False} if action is None else {"format_invalid": False}
-            turns.append(replace(turn, reward=float(reward), info=flags))
+            turns.append(replace(turn, reward=reward, info=flags))
         ending = Ending.TERMINATED if terminated else Ending.MAX_TURNS
     except ContextFull:
         ending = Ending.CONTEXT_FULL
-    except TimeoutError:
-        ending = Ending.TIMEOUT
-    except EnvError as error:
-        about["error"] = str(error)
-        ending = Ending.ENV_ERROR
+    except EnvFailed as failure:
+        about["error"] = str(failure)
+        ending = failure.ending
     return Trajectory(env_id, task.id, task.seed, task.group, tuple(turns), ending, about)
-
-
-@dataclass(frozen=True)
-class _Caller:
-    """Calls an environment: at once when its steps are short, else in a thread with a deadline."""
-
-    inline: bool
-    deadline: float
-
-    async def __call__(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        try:
-            if self.inline:
-                return call(*args, **kwargs)
-            left = self.deadline - time.monotonic()
-            return await asyncio.wait_for(asyncio.to_thread(call, *args, **kwargs), max(left, 0))
-        except (AgentRLError, TimeoutError):
-            raise
-        except Exception as error:  # the boundary to code that is not ours: whatever it raises is data, and counted
-            raise EnvError(f"{type(error).__name__}: {error}") from error

@@ -41,6 +41,13 @@ class RunFolder:
         latest.symlink_to(path.name)
         return cls(path)
 
+    def extend(self, loaded: Loaded) -> None:
+        """Writes down the number of steps of a run that goes on, all of its configuration that may change."""
+        (self.path / "config.yaml").write_text(dump(loaded.config), encoding="utf-8")
+        origins = json.loads((self.path / "origins.json").read_text(encoding="utf-8"))
+        if loaded.origins["training.steps"].startswith("--set"):
+            _write_json(self.path / "origins.json", {**origins, "training.steps": loaded.origins["training.steps"]})
+
     def write_rollouts(self, step: int, trajectories: Iterable[Trajectory]) -> None:
         """Keeps the trajectories of a step, one a line."""
         with gzip.open(self.path / "rollouts" / f"step_{step:06d}.jsonl.gz", "wt", encoding="utf-8") as file:

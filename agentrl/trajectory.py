@@ -138,11 +138,11 @@ class Trajectory:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Self:
         """Reads what `to_dict` wrote."""
-        turns = tuple(
-            Turn(**{key: tuple(value) if isinstance(value, list) else value for key, value in turn.items()})
+        turns: list[dict[str, Any]] = [
+            {key: tuple(value) if isinstance(value, list) else value for key, value in turn.items()}
             for turn in record["turns"]
-        )
-        return cls(**{**record, "turns": turns, "ending": Ending(record["ending"])})
+        ]
+        return cls(**{**record, "turns": tuple(Turn(**turn) for turn in turns), "ending": Ending(record["ending"])})
 
 
 def _segment(row: list[tuple[int, Turn]]) -> Segment:

@@ -11,11 +11,10 @@ import os
 import sys
 from pathlib import Path
 
+from agentrl.errors import AgentRLError
 from agentrl_envs.alfworld.archive import INDEX_NAME, find_data
 from agentrl_envs.alfworld.manifests import SIZES
 from agentrl_envs.alfworld.store import GameStore, build_index, is_index
-
-from agentrl.errors import AgentRLError
 
 
 def main() -> int:

@@ -7,10 +7,9 @@ import os
 import sys
 from pathlib import Path
 
+from agentrl.errors import AgentRLError, DataError
 from agentrl_envs.alfworld.archive import find_data, read_games
 from agentrl_envs.alfworld.manifests import SIZES, write_manifest
-
-from agentrl.errors import AgentRLError, DataError
 
 
 def main() -> int:

@@ -39,7 +39,8 @@ class Algorithm(Generic[ConfigT]):
     @property
     def requires(self) -> frozenset[Need]:
         """What this configuration needs: `needs`, and the reference when a KL loss is on."""
-        return self.needs | (frozenset({"reference"}) if self.config.kl_estimator != "none" else frozenset())
+        reference: frozenset[Need] = frozenset({"reference"})
+        return self.needs | reference if self.config.kl_estimator != "none" else self.needs
 
     def advantages(self, batch: Batch) -> Float[Tensor, "B T"]:
         """Gives the advantage of each action token, 0 elsewhere."""
@@ -48,7 +49,7 @@ class Algorithm(Generic[ConfigT]):
     def keep(
         self, batch: Batch, advantages: Float[Tensor, "B T"], logprobs: Float[Tensor, "B T"]
     ) -> Bool[Tensor, "B T"]:
-        """Gives the action tokens whose loss counts; denominators do not change. `logprobs` are the current policy's."""
+        """Gives the action tokens whose loss counts; denominators stay. `logprobs` are the current policy's."""
         del advantages, logprobs
         return batch.action_mask
 

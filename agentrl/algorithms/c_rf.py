@@ -7,14 +7,14 @@ This is PPO's clip with A = +1 or -1 and weights 1/(2 N_class T_i), which is how
 counted over one optimizer step; an empty class adds nothing and the other keeps its half.
 """
 
-from typing import Literal
+from typing import Literal, TypeVar
 
 import torch
 from jaxtyping import Float
 from pydantic import NonNegativeFloat
 from torch import Tensor
 
-from agentrl.algorithms._base import Algorithm, AlgorithmConfig, ConfigT, spread
+from agentrl.algorithms._base import Algorithm, AlgorithmConfig, spread
 from agentrl.algorithms._groups import centered, returns_and_groups
 from agentrl.batch import Batch
 from agentrl.loss import Aggregate
@@ -30,6 +30,9 @@ class CRFConfig(AlgorithmConfig):
     aggregate: Aggregate = "class_balanced"
     baseline: Literal["zero", "batch_mean", "group_mean"] = "zero"
     """A trajectory is positive when its return exceeds this: zero suits binary rewards, the means real-valued ones."""
+
+
+ConfigT = TypeVar("ConfigT", bound=CRFConfig)
 
 
 class CRF(Algorithm[ConfigT]):

@@ -11,9 +11,10 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from transformers import DynamicCache, PreTrainedModel
+from transformers import PreTrainedModel
 
 from agentrl.engines._base import Completion, SamplingParams
+from agentrl.engines._prefixes import PrefixCache, join, split
 
 
 @dataclass
@@ -25,16 +26,24 @@ class _Request:
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
 
+    def takes(self, token: int, logprob: float) -> bool:
+        """Appends a sampled token and tells whether it was the last."""
+        self.ids.append(token)
+        self.logprobs.append(logprob)
+        return token in self.params.stop_ids or len(self.ids) == self.params.max_tokens
+
 
 class HFEngine:
     """Batches all requests of one round of the event loop, at most `max_requests` at a time.
 
-    It owns `model`: pass a copy of what is being trained.
+    It owns `model`: pass a copy of what is being trained. Keys and values of finished requests are kept, up to
+    `cache_tokens` tokens, so the next turn of a conversation costs only its new tokens.
     """
 
-    def __init__(self, model: PreTrainedModel, *, max_requests: int = 256) -> None:
+    def __init__(self, model: PreTrainedModel, *, max_requests: int = 256, cache_tokens: int = 200_000) -> None:
         self._model = model.requires_grad_(False).eval()
         self._max_requests = max_requests
+        self._prefixes = PrefixCache(cache_tokens)
         self._waiting: list[_Request] = []
         self._version = 0
 
@@ -49,11 +58,12 @@ class HFEngine:
         return await request.answer
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]], *, version: int) -> None:
-        """Copies the weights in."""
+        """Copies the weights in and forgets the keys and values that the old ones made."""
         own = dict(self._model.named_parameters())
         with torch.no_grad():
             for name, value in weights:
                 own[name].copy_(value)
+        self._prefixes.clear()
         self._version = version
 
     def close(self) -> None:
@@ -61,9 +71,10 @@ class HFEngine:
         for request in self._waiting:
             request.answer.cancel()
         self._waiting.clear()
+        self._prefixes.clear()
 
     def _answer_waiting(self) -> None:
-        requests, self._waiting = self._waiting, []
+        requests, self._waiting = [one for one in self._waiting if not one.answer.cancelled()], []
         for start in range(0, len(requests), self._max_requests):
             chunk = requests[start : start + self._max_requests]
             try:
@@ -80,32 +91,43 @@ class HFEngine:
     @torch.inference_mode()
     def _sample(self, requests: list[_Request]) -> None:
         device = self._model.device
-        input_ids, mask = _left_padded([request.prompt_ids for request in requests])
-        input_ids, mask = input_ids.to(device), mask.to(device)
-        positions = (mask.long().cumsum(1) - 1).clamp(min=0)
+        known = [self._prefixes.take(request.prompt_ids) for request in requests]
+        fresh = [request.prompt_ids[len(prefix) :] for request, prefix in zip(requests, known, strict=True)]
+        input_ids, fresh_mask = _left_padded(fresh)
+        longest = max(request.params.max_tokens for request in requests)
+        cache, known_mask = join(known, self._model.config, room=input_ids.shape[1] + longest)
+        mask = torch.cat([known_mask, fresh_mask], dim=1).to(device)
+        input_ids = input_ids.to(device)
+        positions = (mask.long().cumsum(1) - 1).clamp(min=0)[:, -input_ids.shape[1] :]
         temperature = torch.tensor([[request.params.temperature] for request in requests], device=device)
-        cache, live = DynamicCache(config=self._model.config), list(requests)
-        for drawn in range(max(request.params.max_tokens for request in requests)):
+        rows: list[_Request | None] = list(requests)  # None has its answer and only keeps its place
+        for drawn in range(longest):
             output = self._model(
                 input_ids=input_ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True
             )
-            uniforms = torch.from_numpy(_uniforms([request.seed for request in live], drawn)).to(device)
+            seeds = [request.seed if request else 0 for request in rows]
+            uniforms = torch.from_numpy(_uniforms(seeds, drawn)).to(device)
             ids, logprobs = _draw(output.logits[:, -1].float(), temperature, uniforms)
-            going = []
-            for row, (request, token, logprob) in enumerate(zip(live, ids.tolist(), logprobs.tolist(), strict=True)):
-                request.ids.append(token)
-                request.logprobs.append(logprob)
-                if token not in request.params.stop_ids and len(request.ids) < request.params.max_tokens:
-                    going.append(row)
+            ended = {
+                row: request
+                for row, (request, token, logprob) in enumerate(zip(rows, ids.tolist(), logprobs.tolist(), strict=True))
+                if request and request.takes(token, logprob)
+            }
+            if ended:
+                # The last sampled token has not been read, so its key is not in the cache.
+                read = [(*request.prompt_ids, *request.ids[:-1]) for request in ended.values()]
+                self._prefixes.put(split(cache, mask, list(ended), read))
+                rows = [None if row in ended else request for row, request in enumerate(rows)]
+            going = [row for row, request in enumerate(rows) if request]
             if not going:
                 return
-            if len(going) < len(live):
-                rows = torch.tensor(going, device=device)
-                cache.batch_select_indices(rows)
-                live = [live[row] for row in going]
-                ids, mask, positions, temperature = ids[rows], mask[rows], positions[rows], temperature[rows]
+            if 2 * len(going) <= len(rows):
+                chosen = torch.tensor(going, device=device)
+                cache.batch_select_indices(chosen)
+                rows = [rows[row] for row in going]
+                ids, mask, positions, temperature = ids[chosen], mask[chosen], positions[chosen], temperature[chosen]
             input_ids, positions = ids[:, None], positions[:, -1:] + 1
-            mask = torch.cat([mask, mask.new_ones(len(live), 1)], dim=1)
+            mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
 
 
 def _left_padded(prompts: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "R P"], Bool[Tensor, "R P"]]:

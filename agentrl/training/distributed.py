@@ -1,7 +1,7 @@
 """Processes that train together; the only user of accelerate.
 
-Every rank plays its share of the episodes, sees all trajectories, and back-propagates its share of the rows. Weights and
-statistics come from the whole step, so the gradient is the one that a single process would compute.
+Every rank plays its share of the episodes, sees all trajectories, and back-propagates its share of the rows. Weights
+and statistics come from the whole step, so the gradient is the one that a single process would compute.
 """
 
 from collections.abc import Iterable, Sequence
@@ -53,7 +53,12 @@ class Ranks:
         """Gives each tensor summed over ranks."""
         if self.size == 1:
             return list(tensors)
-        return [self._accelerator.reduce(tensor.to(self.device), reduction="sum").cpu() for tensor in tensors]
+        return [self._sum(tensor.to(self.device)).cpu() for tensor in tensors]
+
+    def _sum(self, tensor: Tensor) -> Tensor:
+        total = self._accelerator.reduce(tensor, reduction="sum")
+        assert isinstance(total, Tensor)
+        return total
 
     def without_sync(self, module: torch.nn.Module, *, last: bool) -> AbstractContextManager[None]:
         """Gives the context of a backward pass: gradients cross ranks in the last one only."""

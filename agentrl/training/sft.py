@@ -15,8 +15,8 @@ from agentrl.config.schema import SFTConfig
 from agentrl.errors import DataError
 from agentrl.loss import LossConfig, policy_loss
 from agentrl.policy import Policy
-from agentrl.trajectory import Trajectory
 from agentrl.training.optimizer import set_learning_rate
+from agentrl.trajectory import Trajectory
 
 CLONING = LossConfig(ratio="none", clip_low=None, clip_high=None)
 """Maximum likelihood as a choice in the loss core: no ratio, advantage 1."""
@@ -30,7 +30,9 @@ def choose_demonstrations(played: Sequence[Trajectory], *, keep_lost: bool) -> l
     """
     chosen = [one for one in played if one.turns and one.ending.trainable and (keep_lost or one.success)]
     if not chosen:
-        raise DataError(f"sft: none of {len(played)} demonstrations was won; lower sft.noise or set sft.keep_lost: true")
+        raise DataError(
+            f"sft: none of {len(played)} demonstrations was won; lower sft.noise or set sft.keep_lost: true"
+        )
     return chosen
 
 
@@ -69,7 +71,11 @@ def _step(policy: Policy, batch: Batch, optimizer: torch.optim.Optimizer, config
     norm = torch.nn.utils.clip_grad_norm_(policy.parameters(), 1.0)
     optimizer.step()
     of_actions = -logprobs.detach()[batch.action_mask].mean()
-    return {"sft/loss": float(output.loss), "sft/action_nll": float(of_actions), "policy/grad_norm": float(norm)}
+    return {
+        "sft/loss": float(output.loss.detach()),
+        "sft/action_nll": float(of_actions),
+        "policy/grad_norm": float(norm),
+    }
 
 
 def _sft_weights(batch: Batch, observation_weight: float) -> tuple[Bool[Tensor, "B T"], Float[Tensor, "B T"]]:
@@ -83,17 +89,17 @@ def _sft_weights(batch: Batch, observation_weight: float) -> tuple[Bool[Tensor, 
 
 def _batches(demonstrations: Sequence[Trajectory], batch_tokens: int, seed: int) -> Iterator[Batch]:
     """Gives batches of demonstrations of like length, each of at most `batch_tokens` with padding, without end."""
-    lengths = [max(len(row.ids) for row in one.segments()) for one in demonstrations]
-    order = sorted(range(len(lengths)), key=lambda i: (lengths[i], i))
+    measured = [(max(len(row.ids) for row in one.segments()), one) for one in demonstrations]
+    ordered = sorted(measured, key=lambda item: item[0])
     rng = np.random.default_rng((seed, 3))
     while True:
-        chosen = [order[int(rng.integers(len(order)))]]
-        position = order.index(chosen[0])
-        for i in order[position + 1 :]:
-            if (len(chosen) + 1) * lengths[i] > batch_tokens:
+        first = int(rng.integers(len(ordered)))
+        chosen: list[Trajectory] = []
+        for length, one in ordered[first:]:
+            if chosen and (len(chosen) + 1) * length > batch_tokens:
                 break
-            chosen.append(i)
-        yield make_batch([demonstrations[i] for i in chosen])
+            chosen.append(one)
+        yield make_batch(chosen)
 
 
 def _rate(config: SFTConfig, step: int) -> float:

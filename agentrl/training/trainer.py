@@ -66,10 +66,12 @@ class Trainer:
         self._version = version
 
     def run(self) -> None:
-        """Trains to the last step; evaluates before the first and after the last."""
+        """Trains to the last step; evaluates before the first and after the last.
+
+        A resumed run evaluates its first step again when that was due: its trackers have forgotten that they knew.
+        """
         self._sync()
-        if self._first_step == 0:
-            self._evaluate(0)
+        self._evaluate(self._first_step)
         for step in range(self._first_step, self._config.steps):
             metrics = self.step(step)
             self._log(metrics, step)
@@ -88,7 +90,8 @@ class Trainer:
             trajectories = self._ranks.merge(self._collector.play(self._agent, tasks))
         if self._ranks.is_main:
             self._keeper.rollouts(step, trajectories)
-        metrics = Tally(trajectories).metrics()
+        sampled = sum(trajectory.num_action_tokens for trajectory in trajectories)
+        metrics = Tally(trajectories).metrics() | {"rollout/tokens_per_s": sampled / clock.seconds("rollout")}
         batch = make_batch(trajectories)
         rate = learning_rate(self._config, step)
         set_learning_rate(self._optimizer, rate)
@@ -100,8 +103,7 @@ class Trainer:
             self._version += 1
         with clock("sync"):
             self._sync()
-        tokens = int(batch.attention_mask.sum())
-        return metrics | {"policy/learning_rate": rate} | clock.metrics(tokens)
+        return metrics | {"policy/learning_rate": rate} | clock.metrics()
 
     def _sync(self) -> None:
         self._agent.engine.load_weights(self._weights(), version=self._version)
@@ -137,7 +139,10 @@ class Clock:
         """Gives a context whose duration is the phase's."""
         return self._time(phase)
 
-    def metrics(self, tokens: int) -> dict[str, float]:
-        """Gives each phase, the whole step and the tokens a second that went through it."""
-        whole = time.perf_counter() - self._start
-        return self._phases | {"time/step_s": whole, "time/tokens_per_s": tokens / whole}
+    def seconds(self, phase: str) -> float:
+        """Gives how long a phase took."""
+        return self._phases[f"time/{phase}_s"]
+
+    def metrics(self) -> dict[str, float]:
+        """Gives each phase and the whole step."""
+        return self._phases | {"time/step_s": time.perf_counter() - self._start}

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from agentrl.algorithms._base import Algorithm
+from agentrl.algorithms._groups import returns_and_groups
 from agentrl.batch import Batch
 from agentrl.config.schema import TrainingConfig
 from agentrl.loss import LossOutput, kl_estimate, policy_loss, token_weights
@@ -32,9 +33,11 @@ class OptimizerStep:
         """Gives some rows; their weights stay those of the whole step."""
         batch = self.batch.select(rows)
         width = batch.input_ids.shape[1]
-        return OptimizerStep(
-            batch, self.advantages[rows, :width], self.keep[rows, :width], self.weights[rows, :width]
-        )
+        return OptimizerStep(batch, self.advantages[rows, :width], self.keep[rows, :width], self.weights[rows, :width])
+
+    def silenced(self) -> "OptimizerStep":
+        """Gives the step with no action tokens: no gradient, and no counts."""
+        return replace(self, batch=replace(self.batch, action_mask=torch.zeros_like(self.batch.action_mask)))
 
 
 class Updater:
@@ -102,6 +105,8 @@ class Updater:
     def _backward(self, step: OptimizerStep, *, first: bool) -> dict[str, Tensor]:
         """Accumulates the step's gradient and gives its sums over all ranks."""
         micros = list(micro_batches(self._my_rows(step.batch), self._config.micro_batch_tokens))
+        if not micros:  # fewer rows than ranks; the others' gradients wait for this one's
+            step, micros = step.silenced(), [torch.zeros(1, dtype=torch.int64)]
         sums: dict[str, Tensor] = {}
         for number, rows in enumerate(micros):
             with self._ranks.without_sync(self._trained, last=number == len(micros) - 1):
@@ -180,12 +185,12 @@ def _minibatches(batch: Batch, num: int, seed: int) -> Iterator[Int[Tensor, " b"
 def _metrics(sums: dict[str, Tensor], norms: list[Tensor], batch: Batch) -> dict[str, float]:
     total = {name: float(value) for name, value in sums.items()}
     tokens, num = max(total["tokens"], 1), max(len(norms), 1)
-    positive = (batch.episode_return > 0).float().mean()
+    returns, _ = returns_and_groups(batch)
     return {
         "loss/policy": total["policy_loss"] / num,
         "loss/kl": total["kl_loss"] / num,
         "loss/kept_frac": total["kept"] / tokens,
-        "loss/positive_frac": float(positive),
+        "loss/positive_frac": float((returns > 0).double().mean()),
         "policy/entropy": total["entropy"] / tokens,
         "policy/approx_kl": total["approx_kl"] / tokens,
         "policy/clip_frac": total["clipped"] / max(total["kept"], 1),

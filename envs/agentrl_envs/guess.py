@@ -2,9 +2,10 @@
 
 import random
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
-from agentrl.env import Actor, TextEnv
+from agentrl.env import Actor, SplitRole, TextEnv
 from agentrl.errors import NotFound
 from agentrl.tasks import TaskSet, manifest_sha256
 
@@ -14,16 +15,12 @@ _DIGITS = {"train": "01245689", "in_distribution": "01245689", "out_of_distribut
 class Guess(TextEnv):
     """Find a hidden digit; after each guess the environment says higher, lower or correct. Tasks are the digits."""
 
-    splits = {
-        "train": "train",
-        "in_distribution": "in_distribution",
-        "out_of_distribution": "out_of_distribution",
-    }
+    splits: Mapping[str, SplitRole] = MappingProxyType(
+        {"train": "train", "in_distribution": "in_distribution", "out_of_distribution": "out_of_distribution"}
+    )
     inline = True
 
-    def reset(
-        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
-    ) -> tuple[str, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Hides the digit that the task is, or a training digit of the seed's choice."""
         super().reset(seed=seed)
         self.secret = str((options or {}).get("task_id") or self.np_random.choice(list(_DIGITS["train"])))
@@ -36,7 +33,13 @@ class Guess(TextEnv):
         guess = action.strip()
         won = guess == self.secret
         answer = "correct" if won else "higher" if guess < self.secret else "lower"
-        return answer, float(won), won, False, self._info() | {"success": won, "inadmissible": guess not in "0123456789"}
+        return (
+            answer,
+            float(won),
+            won,
+            False,
+            self._info() | {"success": won, "inadmissible": guess not in [*"0123456789"]},
+        )
 
     def task_set(self, split: str) -> TaskSet:
         """Gives the digits of a split."""

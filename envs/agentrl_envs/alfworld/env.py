@@ -25,7 +25,7 @@ _NUM_GENERATED = {"train": 1_000_000, "in_distribution": 256, "out_of_distributi
 class GameSource(Protocol):
     """Where games come from."""
 
-    splits: Mapping[str, SplitRole]
+    splits: ClassVar[Mapping[str, SplitRole]]
 
     def task_set(self, split: str) -> TaskSet:
         """Gives the games of a split."""
@@ -143,30 +143,25 @@ class ALFWorld(TextEnv):
             knobs: size of generated games: `families`, `receptacles`, `objects`, `layouts`; see `generate.Knobs`.
         """
         super().__init__()
-        if games == "official" and knobs:
-            raise EnvError(f"{', '.join(knobs)}: only generated games have knobs; set games: generated")
-        self._source: GameSource = (
-            OfficialGames(Path(data) if data else None) if games == "official" else GeneratedGames(_knobs(knobs))
-        )
-        self.splits = self._source.splits
+        self.source = _source(games, data, knobs)
+        """Where the games come from."""
+        self.splits = self.source.splits
         self._engine: Engine = (
             PythonEngine(accept_put=accept_put)
             if backend == "python"
-            else TextWorldEngine(self._source.document, accept_put=accept_put)
+            else TextWorldEngine(self.source.document, accept_put=accept_put)
         )
         self.inline = backend == "python"
         self._game: Game | None = None
 
-    def reset(
-        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
-    ) -> tuple[str, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Starts the game that `options["task_id"]` names, or a training game of the seed's choice."""
         super().reset(seed=seed)
         task_id = (options or {}).get("task_id")
         if task_id is None:
             ids = self.task_set("train").ids
             task_id = ids[int(self.np_random.integers(len(ids)))]
-        self._game = self._source.game(task_id)
+        self._game = self.source.game(task_id)
         played = self._engine.reset(self._game)
         return played.observation.removeprefix(_BANNER), self._info(played)
 
@@ -179,7 +174,7 @@ class ALFWorld(TextEnv):
     def task_set(self, split: str) -> TaskSet:
         """Gives the games of a split."""
         self.check_split(split)
-        return self._source.task_set(split)
+        return self.source.task_set(split)
 
     def expert(self, seed: int, *, noise: float = 0.0) -> Actor:
         """Gives a player that searches; see `expert.SearchingExpert`."""
@@ -200,10 +195,24 @@ class ALFWorld(TextEnv):
         }
 
 
+def _source(games: str, data: str | Path | None, knobs: Mapping[str, Any]) -> GameSource:
+    match games:
+        case "generated":
+            return GeneratedGames(_knobs(knobs))
+        case "official" if not knobs:
+            return OfficialGames(Path(data) if data else None)
+        case "official":
+            raise EnvError(f"{', '.join(knobs)}: only generated games have knobs; set games: generated")
+        case _:
+            raise EnvError(f"games: {games!r} is neither generated nor official")
+
+
 def _knobs(given: Mapping[str, Any]) -> Knobs:
     """Reads the knobs as a configuration file gives them: lists for tuples."""
     try:
-        return replace(Knobs(), **{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
+        return replace(
+            Knobs(), **{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+        )
     except TypeError as error:
         known = ", ".join(Knobs.__dataclass_fields__)
         raise EnvError(f"agentrl/ALFWorld-v0: {error}; the knobs of generated games are {known}") from error

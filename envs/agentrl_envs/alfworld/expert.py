@@ -10,16 +10,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_GOALS = (
-    ("light", re.compile(r"look at (?P<thing>\w+) under the (?P<place>\w+)")),
-    ("light", re.compile(r"examine the (?P<thing>\w+) with the (?P<place>\w+)")),
-    ("two", re.compile(r"put two (?P<thing>\w+) in (?P<place>\w+)")),
-    ("two", re.compile(r"find two (?P<thing>\w+) and put them in (?P<place>\w+)")),
-    ("clean", re.compile(r"put a clean (?P<thing>\w+) in (?P<place>\w+)|clean some (?P<thing2>\w+) and put it in (?P<place2>\w+)")),
-    ("heat", re.compile(r"put a hot (?P<thing>\w+) in (?P<place>\w+)|heat some (?P<thing2>\w+) and put it in (?P<place2>\w+)")),
-    ("cool", re.compile(r"put a cool (?P<thing>\w+) in (?P<place>\w+)|cool some (?P<thing2>\w+) and put it in (?P<place2>\w+)")),
-    ("place", re.compile(r"put (?:a|some) (?P<thing>\w+) (?:in|on) (?P<place>\w+)")),
+_GOALS = tuple(
+    (kind, re.compile(pattern))
+    for kind, pattern in (
+        ("light", r"look at (\w+) under the (\w+)|examine the (\w+) with the (\w+)"),
+        ("two", r"put two (\w+) in (\w+)|find two (\w+) and put them in (\w+)"),
+        ("clean", r"put a clean (\w+) in (\w+)|clean some (\w+) and put it in (\w+)"),
+        ("heat", r"put a hot (\w+) in (\w+)|heat some (\w+) and put it in (\w+)"),
+        ("cool", r"put a cool (\w+) in (\w+)|cool some (\w+) and put it in (\w+)"),
+        ("place", r"put (?:a|some) (\w+) (?:in|on) (\w+)"),
+    )
 )
+"""Kind of goal and the two sentences that ask for it: the thing comes first, then the place or the lamp."""
+
 _NAME = re.compile(r"\ban? (\w+ \d+)")
 _CONTENT = re.compile(r"(?:On the|The) (\w+ \d+)(?: is open\. In it)?, you see ([^.]*)\.")
 _CLOSED = re.compile(r"The (\w+ \d+) is closed\.")
@@ -43,8 +46,8 @@ class Goal:
         sentence = text.rsplit("Your task is to:", 1)[-1].strip().lower()
         for kind, pattern in _GOALS:
             if match := pattern.match(sentence):
-                found = match.groupdict()
-                return cls(kind, found["thing"] or found["thing2"], found["place"] or found["place2"])
+                thing, place = (word for word in match.groups() if word)
+                return cls(kind, thing, place)
         raise ValueError(f"not one of ALFWorld's task sentences: {sentence!r}")
 
 
@@ -82,7 +85,8 @@ class SearchingExpert:
     def _read(self, text: str) -> None:
         for place, content in _CONTENT.findall(text):
             names = _NAME.findall(content)
-            self._seen = {name: at for name, at in self._seen.items() if at != place} | dict.fromkeys(names, place)
+            elsewhere = {name: at for name, at in self._seen.items() if at != place}
+            self._seen = elsewhere | {name: place for name in names}
             if place in self._to_search:
                 self._to_search.remove(place)
         if match := _PICKED.search(text):

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from agentrl.errors import EnvError
 from agentrl_envs.alfworld.house import FAMILIES, LAMPS, OPENABLE, ROOMS, THINGS, TREATMENTS
 from agentrl_envs.alfworld.names import demangle
-
-from agentrl.errors import EnvError
 
 HELD_OUT_SHARE = 4
 """One pair and one layout in this many is never trained on."""
@@ -48,7 +47,10 @@ class Knobs:
         if unknown or not self.families:
             raise EnvError(f"families: {unknown or 'none'} given; choose from {', '.join(FAMILIES)}")
         if not 5 <= self.receptacles[0] <= self.receptacles[1] or not 2 <= self.objects[0] <= self.objects[1]:
-            raise EnvError(f"receptacles {self.receptacles} must be (fewest >= 5, most), objects {self.objects} (fewest >= 2, most)")
+            raise EnvError(
+                f"receptacles must be [fewest >= 5, most], not {self.receptacles}; objects [fewest >= 2, most], "
+                f"not {self.objects}"
+            )
         if self.layouts < 8:
             raise EnvError(f"layouts: {self.layouts} is too few to hold every family; use 8 or more")
 
@@ -171,7 +173,9 @@ def _furnish(
 def _new_id(name: str, rng: random.Random) -> str:
     """Gives an id in ALFRED's form; its random coordinates decide the number in the shown name."""
     base, basin, _ = name.partition("Basin")
-    position = [f"_{rng.choice(('plus', 'minus'))}_{rng.randrange(10):02d}_dot_{rng.randrange(100):02d}" for _ in range(3)]
+    position = [
+        f"_{rng.choice(('plus', 'minus'))}_{rng.randrange(10):02d}_dot_{rng.randrange(100):02d}" for _ in range(3)
+    ]
     return "_bar_".join([base, *position, *([name] if basin else [])])
 
 
@@ -191,17 +195,29 @@ def _problem(name: str, family: str, house: House, goal: tuple[str, str]) -> str
     ]
     facts = [f"(atLocation agent1 {start})"]
     for receptacle, place in house.receptacles.items():
-        facts += [f"(receptacleType {receptacle} {place}Type)", f"(receptacleAtLocation {receptacle} {spots[receptacle]})"]
+        facts += [
+            f"(receptacleType {receptacle} {place}Type)",
+            f"(receptacleAtLocation {receptacle} {spots[receptacle]})",
+        ]
         facts += [f"(openable {receptacle})"] * (place in OPENABLE)
     for place in sorted(set(house.receptacles.values())):
-        facts += [f"(canContain {place}Type {kind}Type)" for kind in kinds if kind in THINGS and place in THINGS[kind].homes]
+        facts += [
+            f"(canContain {place}Type {kind}Type)" for kind in kinds if kind in THINGS and place in THINGS[kind].homes
+        ]
     for thing, kind in house.objects.items():
         at = house.where[thing]
-        facts += [f"(objectType {thing} {kind}Type)", f"(inReceptacle {thing} {at})", f"(objectAtLocation {thing} {spots[at]})"]
+        facts += [
+            f"(objectType {thing} {kind}Type)",
+            f"(inReceptacle {thing} {at})",
+            f"(objectAtLocation {thing} {spots[at]})",
+        ]
         facts += [f"(toggleable {thing})"] if kind in LAMPS else [f"(pickupable {thing})"]
         facts += [f"({action}able {thing})" for action in sorted(THINGS[kind].actions)] if kind in THINGS else []
     return (
-        f"(define (problem {name})\n(:domain alfred)\n(:objects\n" + "\n".join(lines) + "\n)\n(:init\n" + "\n".join(facts)
+        f"(define (problem {name})\n(:domain alfred)\n(:objects\n"
+        + "\n".join(lines)
+        + "\n)\n(:init\n"
+        + "\n".join(facts)
         + f"\n)\n(:goal\n{_goal_formula(family, goal)}\n)\n)\n"
     )
 
@@ -219,7 +235,11 @@ def _goal_formula(family: str, goal: tuple[str, str]) -> str:
 (and (objectType ?o1 {thing}Type) (receptacleType ?r {target}Type) (inReceptacle ?o1 ?r)
 (exists (?o2 - object) (and (not (= ?o1 ?o2)) (objectType ?o2 {thing}Type)
 (receptacleType ?r {target}Type) (inReceptacle ?o2 ?r)))))))"""
-    states = {"clean": "(cleanable ?o) (isClean ?o)", "heat": "(heatable ?o) (isHot ?o)", "cool": "(coolable ?o) (isCool ?o)"}
+    states = {
+        "clean": "(cleanable ?o) (isClean ?o)",
+        "heat": "(heatable ?o) (isHot ?o)",
+        "cool": "(coolable ?o) (isCool ?o)",
+    }
     treated = states.get(TREATMENTS.get(family, ("", ""))[0], "")
     return f"""(exists (?r - receptacle ?o - object) (and {treated}
 (objectType ?o {thing}Type) (receptacleType ?r {target}Type) (inReceptacle ?o ?r)))"""

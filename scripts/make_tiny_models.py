@@ -1,0 +1,87 @@
+"""Writes the tiny ALFWorld policy before it has learned anything: a word-level tokenizer and random weights.
+
+    python scripts/make_tiny_models.py runs/tiny_init
+    agentrl sft alfworld/tiny_sft --set model.path=runs/tiny_init
+
+`tiny_words.txt` holds every word of ALFWorld's texts and commands, official and generated games alike. The tokenizer
+lowers its text and drops punctuation and the words a, an, the and and, which carry nothing here and double the length.
+"""
+
+import argparse
+from pathlib import Path
+
+import torch
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+SPECIAL = ["<pad>", "<unk>", "<obs>", "<act>", "<eot>"]
+CHAT_TEMPLATE = (
+    "{% for message in messages %}"
+    "{% if message.role == 'assistant' %}<act> {{ message.content }}<eot>"
+    "{% else %}<obs> {{ message.content }}{% endif %}"
+    "{% endfor %}{% if add_generation_prompt %}<act>{% endif %}"
+)
+
+
+def make_tokenizer(words: list[str]) -> PreTrainedTokenizerFast:
+    """Gives a tokenizer whose tokens are the words, and whose chat is `<obs> text <act> action <eot> <obs> ...`."""
+    vocabulary = {word: number for number, word in enumerate([*SPECIAL, *words])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    tokenizer.normalizer = normalizers.Sequence(
+        [
+            normalizers.Lowercase(),
+            normalizers.Replace(Regex(r"[^a-z0-9]"), " "),
+            normalizers.Replace(Regex(r"\b(a|an|the|and)\b"), " "),
+        ]
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="<pad>",
+        unk_token="<unk>",
+        eos_token="<eot>",
+        additional_special_tokens=["<obs>", "<act>"],
+        chat_template=CHAT_TEMPLATE,
+    )
+
+
+def make_model(num_words: int, *, hidden: int, layers: int, seed: int) -> LlamaForCausalLM:
+    """Gives a model with random weights.
+
+    Llama and not Qwen2: transformers 5 takes Qwen2's own BPE for any tokenizer it finds in a Qwen2 folder.
+    """
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=num_words,
+        hidden_size=hidden,
+        intermediate_size=3 * hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        max_position_embeddings=2048,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=SPECIAL.index("<eot>"),
+        pad_token_id=SPECIAL.index("<pad>"),
+    )
+    return LlamaForCausalLM(config)
+
+
+def main() -> None:
+    """Writes the model folder."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--hidden", type=int, default=128)
+    parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    words = (Path(__file__).parent / "tiny_words.txt").read_text().split()
+    tokenizer = make_tokenizer(words)
+    model = make_model(len(tokenizer), hidden=arguments.hidden, layers=arguments.layers, seed=arguments.seed)
+    tokenizer.save_pretrained(arguments.folder)
+    model.save_pretrained(arguments.folder)
+    print(f"{arguments.folder}: {sum(p.numel() for p in model.parameters()):,} parameters, {len(tokenizer)} tokens")
+
+
+if __name__ == "__main__":
+    main()
