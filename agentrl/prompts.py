@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
+from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
 from agentrl.errors import ConfigError
 from agentrl.trajectory import Message, Turn
@@ -21,6 +22,16 @@ from agentrl.trajectory import Message, Turn
 _PLACEHOLDER = re.compile(r"\{(observation|task|admissible_actions|history|turn|num_played)\}")
 _SECTION = re.compile(r"^## (system|first|turn)\n(.*?)(?=^## (?:system|first|turn)\n|\Z)", re.M | re.S)
 _ACTION = re.compile(r"<action>(.*?)</action>", re.S | re.I)
+
+
+class _Settings(BaseModel):
+    """The front matter of a prompt file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    history: Literal["append", "window"] = "append"
+    window_turns: PositiveInt = 2
+    answer: Literal["text", "tag"] = "text"
 
 
 @dataclass(frozen=True)
@@ -40,20 +51,26 @@ class Prompt:
         """Reads a prompt file.
 
         Raises:
-            ConfigError: the file has unknown settings or no `## turn` section.
+            ConfigError: the file has wrong settings or no `## turn` section.
         """
         text = path.read_text(encoding="utf-8")
-        head, body = {}, text
+        front, body = "", text
         if text.startswith("---\n"):
-            front, body = text[4:].split("\n---\n", 1)
-            head = yaml.safe_load(front) or {}
+            front, _, body = text.removeprefix("---\n").partition("\n---\n")
+        try:
+            settings = _Settings.model_validate(yaml.safe_load(front) or {})
+        except ValidationError as error:
+            problems = "; ".join(
+                f"{'.'.join(map(str, one['loc']))}: {one['msg']}, not {one['input']!r}" for one in error.errors()
+            )
+            raise ConfigError(f"{path}: front matter: {problems}") from error
+        except yaml.YAMLError as error:
+            raise ConfigError(f"{path}: front matter: {error}") from error
         sections = {name: content.strip() for name, content in _SECTION.findall(body)}
-        unknown = set(head) - {"history", "window_turns", "answer"}
-        if unknown or "turn" not in sections:
-            problem = f"unknown settings {sorted(unknown)}" if unknown else "no '## turn' section"
-            raise ConfigError(f"{path}: {problem}; see prompts/alfworld/chat.md for an example")
+        if "turn" not in sections:
+            raise ConfigError(f"{path}: no '## turn' section; see prompts/alfworld/chat.md for an example")
         sections.setdefault("first", sections["turn"])
-        return cls(name=path.stem, **sections, **head)
+        return cls(name=path.stem, **sections, **settings.model_dump())
 
     def opening(self, played: Sequence[Turn], observation: str, info: Mapping[str, Any]) -> list[Message]:
         """Gives the messages of a fresh prompt: the system's, if any, and the user's."""

@@ -57,15 +57,17 @@ class TaskSampler:
         self._shuffled: tuple[int, np.ndarray] | None = None
 
     def batch(self, step: int) -> list[Task]:
-        """Gives the episodes of a step: `tasks_per_step` groups of `group_size` attempts with distinct seeds."""
+        """Gives the episodes of a step: `group_size` attempts at each of `tasks_per_step` tasks, with distinct seeds.
+
+        A group is all attempts at one task, also when a small set gives it twice.
+        """
         first = step * self.tasks_per_step
         ids = [self._id(position) for position in range(first, first + self.tasks_per_step)]
+        groups = {task_id: group for group, task_id in enumerate(dict.fromkeys(ids))}
         rng = np.random.default_rng((self.seed, 1, step))
         seeds = rng.integers(2**62, size=(len(ids), self.group_size))
         return [
-            Task(task_id, int(seed), group)
-            for group, (task_id, row) in enumerate(zip(ids, seeds, strict=True))
-            for seed in row
+            Task(task_id, int(seed), groups[task_id]) for task_id, row in zip(ids, seeds, strict=True) for seed in row
         ]
 
     def _id(self, position: int) -> str:

@@ -8,7 +8,7 @@ from agentrl.engines._base import Completion, SamplingParams
 
 
 class ScriptedEngine:
-    """Answers every prompt with `script(prompt_ids, seed)`, cut at the token limit, at log-probability `logprob`."""
+    """Answers every prompt with `script(prompt_ids, seed)`, cut as sampling would be, at log-probability `logprob`."""
 
     def __init__(self, script: Callable[[Sequence[int], int], Sequence[int]], *, logprob: float = -1.0) -> None:
         self._script = script
@@ -17,9 +17,10 @@ class ScriptedEngine:
 
     async def generate(self, prompt_ids: Sequence[int], params: SamplingParams, *, seed: int) -> Completion:
         """Gives the scripted answer."""
-        ids = tuple(self._script(prompt_ids, seed))[: params.max_tokens]
-        stopped = "stop" if ids and ids[-1] in params.stop_ids else "length"
-        return Completion(ids, (self._logprob,) * len(ids), stopped, self._version)
+        script = tuple(self._script(prompt_ids, seed))[: params.max_tokens]
+        stop = next((place for place, token in enumerate(script) if token in params.stop_ids), None)
+        ids = script if stop is None else script[: stop + 1]
+        return Completion(ids, (self._logprob,) * len(ids), "length" if stop is None else "stop", self._version)
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]], *, version: int) -> None:
         """Takes note of the version only."""

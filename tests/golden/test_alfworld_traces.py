@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from agentrl_envs.alfworld.archive import find_data, read_games
 from agentrl_envs.alfworld.engine import PythonEngine
 from agentrl_envs.alfworld.games import Game

@@ -1,0 +1,218 @@
+"""What every engine promises: each is given a chance to break it."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from agentrl.batch import make_batch
+from agentrl.engines._base import Completion, RolloutEngine, SamplingParams
+from agentrl.engines.hf import HFEngine
+from agentrl.engines.scripted import ScriptedEngine
+from agentrl.policy import Policy
+from agentrl.trajectory import Ending, Trajectory, Turn
+from tests.tiny import tiny_model
+
+VOCABULARY = 50
+STOP = 4
+PARAMS = SamplingParams(temperature=1.0, max_tokens=12, stop_ids=frozenset({STOP}))
+PROMPTS = [tuple(range(5, 5 + length)) for length in (1, 7, 30, 3)] * 8
+
+
+def lively_model(seed: int = 0) -> PreTrainedModel:
+    """Gives a tiny model whose next-token probabilities are far from equal."""
+    model = tiny_model(VOCABULARY, seed=seed)
+    with torch.no_grad():
+        for weight in model.get_input_embeddings().parameters():
+            weight.mul_(10)
+    return model
+
+
+def hf() -> RolloutEngine:
+    return HFEngine(lively_model())
+
+
+def scripted() -> RolloutEngine:
+    return ScriptedEngine(lambda prompt, seed: [(sum(prompt) + seed * i) % VOCABULARY for i in range(20)])
+
+
+EVERY_ENGINE = pytest.mark.parametrize("make_engine", [hf, scripted])
+
+
+def ask(
+    engine: RolloutEngine, prompts: list[tuple[int, ...]], params: SamplingParams | None = None, *, first_seed: int = 0
+) -> list[Completion]:
+    """Asks for all prompts at once; prompt i has seed `first_seed` + i."""
+
+    async def all_of_them() -> list[Completion]:
+        asked = (engine.generate(ids, params or PARAMS, seed=first_seed + i) for i, ids in enumerate(prompts))
+        return list(await asyncio.gather(*asked))
+
+    return asyncio.run(all_of_them())
+
+
+def trainer_logprobs(policy: Policy, prompt: tuple[int, ...], ids: tuple[int, ...]) -> Tensor:
+    turn = Turn(prompt, ids, (0.0,) * len(ids), "", "")
+    batch = make_batch([Trajectory("test/Made-v0", "a", 0, 0, (turn,), Ending.TERMINATED)])
+    with torch.no_grad():
+        return policy(batch)[0][batch.action_mask]
+
+
+def assert_same(left: list[Completion], right: list[Completion]) -> None:
+    assert [one.ids for one in left] == [one.ids for one in right]
+    for one, other in zip(left, right, strict=True):
+        assert one.logprobs == pytest.approx(other.logprobs, abs=1e-5)
+
+
+@EVERY_ENGINE
+def test_equal_seeds_give_equal_tokens(make_engine: Callable[[], RolloutEngine]) -> None:
+    engine = make_engine()
+    assert_same(ask(engine, PROMPTS), ask(engine, PROMPTS))
+    assert_same(ask(engine, PROMPTS), ask(make_engine(), PROMPTS))
+
+
+@EVERY_ENGINE
+def test_a_request_is_answered_alike_alone_and_among_others(make_engine: Callable[[], RolloutEngine]) -> None:
+    alone = [ask(make_engine(), [prompt], first_seed=i)[0] for i, prompt in enumerate(PROMPTS)]
+    assert_same(alone, ask(make_engine(), PROMPTS))
+
+
+@EVERY_ENGINE
+def test_every_token_has_a_log_probability(make_engine: Callable[[], RolloutEngine]) -> None:
+    for completion in ask(make_engine(), PROMPTS):
+        assert 0 < len(completion.ids) == len(completion.logprobs)
+        assert all(value <= 0 for value in completion.logprobs)
+
+
+@EVERY_ENGINE
+def test_a_stop_token_is_the_last_and_is_kept(make_engine: Callable[[], RolloutEngine]) -> None:
+    params = replace(PARAMS, stop_ids=frozenset(range(0, VOCABULARY, 3)))
+    stopped = [one for one in ask(make_engine(), PROMPTS, params) if one.stopped == "stop"]
+    assert len(stopped) > 8
+    for completion in stopped:
+        assert completion.ids[-1] in params.stop_ids
+        assert not params.stop_ids & set(completion.ids[:-1])
+
+
+@EVERY_ENGINE
+def test_without_a_stop_token_the_limit_ends_the_turn(make_engine: Callable[[], RolloutEngine]) -> None:
+    for completion in ask(make_engine(), PROMPTS, replace(PARAMS, stop_ids=frozenset(), max_tokens=5)):
+        assert (len(completion.ids), completion.stopped) == (5, "length")
+
+
+@EVERY_ENGINE
+def test_completions_carry_the_version_of_the_weights(make_engine: Callable[[], RolloutEngine]) -> None:
+    engine = make_engine()
+    assert {one.version for one in ask(engine, PROMPTS)} == {0}
+    engine.load_weights([], version=7)
+    assert {one.version for one in ask(engine, PROMPTS)} == {7}
+
+
+@pytest.mark.parametrize("temperature", [0.7, 1.0])
+def test_log_probabilities_are_the_trainers(temperature: float) -> None:
+    policy = Policy(lively_model(), temperature=temperature)
+    for prompt, completion in zip(PROMPTS, ask(hf(), PROMPTS, replace(PARAMS, temperature=temperature)), strict=True):
+        expected = trainer_logprobs(policy, prompt, completion.ids)
+        assert completion.logprobs == pytest.approx(expected.tolist(), abs=1e-5)
+
+
+def test_at_temperature_0_the_most_probable_token_is_taken_with_its_probability_at_1() -> None:
+    policy = Policy(lively_model())
+    greedy = replace(PARAMS, temperature=0.0)
+    for prompt, completion in zip(PROMPTS, ask(hf(), PROMPTS, greedy, first_seed=3), strict=True):
+        with torch.no_grad():
+            logits = policy.model(input_ids=torch.tensor([prompt + completion.ids[:-1]])).logits[0, len(prompt) - 1 :]
+        assert completion.ids == tuple(logits.argmax(-1).tolist())
+        assert completion.logprobs == pytest.approx(trainer_logprobs(policy, prompt, completion.ids).tolist(), abs=1e-5)
+    assert_same(ask(hf(), PROMPTS, greedy), ask(hf(), PROMPTS, greedy, first_seed=99))
+
+
+def test_loaded_weights_are_the_ones_that_sample() -> None:
+    engine, after = hf(), Policy(lively_model(seed=1))
+    before = ask(engine, PROMPTS)
+    engine.load_weights(after.weights(), version=1)
+    found = ask(engine, PROMPTS)
+    assert [one.ids for one in found] != [one.ids for one in before]
+    for prompt, completion in zip(PROMPTS, found, strict=True):
+        expected = trainer_logprobs(after, prompt, completion.ids)
+        assert completion.logprobs == pytest.approx(expected.tolist(), abs=1e-5)
+
+
+def test_loading_weights_leaves_the_trainers_alone() -> None:
+    engine, policy = hf(), Policy(lively_model(seed=1))
+    engine.load_weights(policy.weights(), version=1)
+    before = ask(engine, PROMPTS)
+    with torch.no_grad():
+        for _, value in policy.weights():
+            value.zero_()
+    assert_same(ask(engine, PROMPTS), before)
+
+
+def test_tokens_are_as_frequent_as_they_are_probable() -> None:
+    num = 4000
+    policy = Policy(lively_model(), temperature=2.0)
+    with torch.no_grad():
+        logits = policy.model(input_ids=torch.tensor([[5, 6, 7]])).logits[0, -1]
+    probable = (logits / 2.0).softmax(-1).double()
+    drawn = ask(hf(), [(5, 6, 7)] * num, replace(PARAMS, temperature=2.0, max_tokens=1))
+    frequent = torch.bincount(torch.tensor([one.ids[0] for one in drawn]), minlength=VOCABULARY) / num
+    assert probable.max() < 0.9
+    assert ((frequent - probable).abs() <= 4.5 * (probable * (1 - probable) / num).sqrt() + 1e-9).all()
+
+
+def test_requests_with_different_settings_share_a_batch() -> None:
+    settings = [PARAMS, replace(PARAMS, temperature=0.0), replace(PARAMS, temperature=0.5, max_tokens=3)]
+
+    async def mixed(engine: RolloutEngine) -> list[Completion]:
+        return list(await asyncio.gather(*(engine.generate(PROMPTS[1], one, seed=5) for one in settings)))
+
+    alone = [ask(hf(), [PROMPTS[1]], one, first_seed=5)[0] for one in settings]
+    assert_same(asyncio.run(mixed(hf())), alone)
+
+
+def test_more_requests_than_fit_are_sampled_in_portions() -> None:
+    assert_same(ask(HFEngine(lively_model(), max_requests=5), PROMPTS), ask(hf(), PROMPTS))
+
+
+@pytest.mark.parametrize("cache_tokens", [0, 60, 200_000])
+def test_remembered_turns_change_nothing_but_the_time(cache_tokens: int) -> None:
+    engine, grown = HFEngine(lively_model(), cache_tokens=cache_tokens), PROMPTS
+    for turn in range(3):
+        found = ask(engine, grown, first_seed=100 * turn)
+        assert_same(found, ask(hf(), grown, first_seed=100 * turn))
+        grown = [(*prompt, *one.ids, 9, 10 + i % 3) for i, (prompt, one) in enumerate(zip(grown, found, strict=True))]
+
+
+def test_nothing_is_remembered_of_older_weights() -> None:
+    engine, after = hf(), Policy(lively_model(seed=1))
+    prompts = [(*prompt, *one.ids, 9) for prompt, one in zip(PROMPTS, ask(engine, PROMPTS), strict=True)]
+    engine.load_weights(after.weights(), version=1)
+    for prompt, completion in zip(prompts, ask(engine, prompts), strict=True):
+        expected = trainer_logprobs(after, prompt, completion.ids)
+        assert completion.logprobs == pytest.approx(expected.tolist(), abs=1e-5)
+
+
+def test_an_exception_reaches_everyone_who_waits() -> None:
+    async def together() -> list[Completion | BaseException]:
+        engine = hf()
+        asked = [engine.generate((5, word), PARAMS, seed=0) for word in (6, VOCABULARY + 1, 7)]  # no such token
+        return list(await asyncio.gather(*asked, return_exceptions=True))
+
+    assert [type(one) for one in asyncio.run(together())] == [IndexError] * 3
+
+
+def test_one_who_no_longer_waits_does_not_hold_up_the_others() -> None:
+    async def together() -> Completion:
+        engine = hf()
+        leaving = asyncio.ensure_future(engine.generate((5, 6), PARAMS, seed=0))
+        staying = asyncio.ensure_future(engine.generate((5, 7), PARAMS, seed=1))
+        asyncio.get_running_loop().call_soon(leaving.cancel)
+        await asyncio.wait({leaving, staying})
+        assert leaving.cancelled()
+        return staying.result()
+
+    assert_same([asyncio.run(together())], ask(hf(), [(5, 7)], first_seed=1))

@@ -1,0 +1,78 @@
+import math
+from dataclasses import replace
+
+import pytest
+
+from agentrl.tally import Tally, wilson_interval
+from agentrl.trajectory import Ending, Trajectory
+from tests.episodes import episode
+
+
+def typed(trajectory: Trajectory, task_type: str) -> Trajectory:
+    return replace(trajectory, info={"task_type": task_type})
+
+
+def flagged(trajectory: Trajectory, *flags: str) -> Trajectory:
+    turns = (
+        replace(turn, info={flag: True}) if flag else turn for turn, flag in zip(trajectory.turns, flags, strict=True)
+    )
+    return replace(trajectory, turns=tuple(turns))
+
+
+PLAYED = [
+    typed(episode(0, [1, 2], episode_return=1.0), "pick"),
+    typed(episode(1, [3], ending=Ending.MAX_TURNS), "heat"),
+    typed(episode(2, [1, 1, 1], episode_return=1.0, whole=False), "pick"),
+    typed(episode(3, [], ending=Ending.ENV_ERROR), "pick"),
+]
+
+
+def test_wilsons_interval_is_the_textbooks() -> None:
+    # 8 of 10, z = 1.959964: center (0.8 + 0.192073) / 1.384146, half 1.959964 sqrt(0.016 + 0.0096036) / 1.384146
+    assert wilson_interval(8, 10) == pytest.approx((0.490162, 0.943318), abs=1e-6)
+
+
+@pytest.mark.parametrize("num", [1, 10, 134])
+def test_wilsons_interval_of_all_or_none_ends_at_the_border(num: int) -> None:
+    z2 = 1.959963984540054**2
+    assert wilson_interval(0, num) == pytest.approx((0, z2 / (num + z2)))
+    assert wilson_interval(num, num) == pytest.approx((num / (num + z2), 1))
+
+
+def test_nothing_played_says_nothing() -> None:
+    assert wilson_interval(0, 0) == (0, 1)
+    assert Tally([]).success_rate == 0
+    assert not any(Tally([]).metrics().values())
+
+
+def test_broken_episodes_count_as_played_and_not_as_won() -> None:
+    tally = Tally(PLAYED)
+    assert (tally.num_episodes, tally.successes, tally.success_rate) == (4, 2, 0.5)
+    assert tally.endings == {"terminated": 2, "max_turns": 1, "context_full": 0, "env_error": 1, "timeout": 0}
+
+
+def test_means_are_over_episodes() -> None:
+    tally = Tally(PLAYED)
+    assert (tally.mean_return, tally.mean_turns, tally.mean_action_tokens) == (2 / 4, 6 / 4, 9 / 4)
+
+
+def test_flags_are_shares_of_turns() -> None:
+    tally = Tally([flagged(PLAYED[0], "format_invalid", ""), flagged(PLAYED[2], "inadmissible", "inadmissible", "")])
+    assert math.isclose(tally.format_invalid_frac, 1 / 5)
+    assert math.isclose(tally.inadmissible_frac, 2 / 5)
+
+
+def test_task_types_have_tallies_of_their_own() -> None:
+    by_type = Tally([*PLAYED, episode(4, [1])]).by_type()
+    assert {name: (tally.successes, tally.num_episodes) for name, tally in by_type.items()} == {
+        "heat": (0, 1),
+        "pick": (2, 3),
+    }
+    assert list(by_type) == ["heat", "pick"]
+
+
+def test_metrics_have_the_names_that_reports_read() -> None:
+    metrics = Tally(PLAYED).metrics()
+    assert metrics["rollout/success_rate"] == 0.5
+    assert metrics["rollout/env_error_frac"] == metrics["rollout/ending_env_error_frac"] == 0.25
+    assert metrics["rollout/ending_max_turns_frac"] == 0.25
