@@ -9,6 +9,7 @@ from agentrl.env import Actor, SplitRole, TextEnv
 from agentrl.errors import NotFound
 from agentrl.tasks import TaskSet, manifest_sha256
 
+_ALL = [*"0123456789"]
 _DIGITS = {"train": "01245689", "in_distribution": "01245689", "out_of_distribution": "37"}
 
 
@@ -24,7 +25,7 @@ class Guess(TextEnv):
         """Hides the digit that the task is, or a training digit of the seed's choice."""
         super().reset(seed=seed)
         self.secret = str((options or {}).get("task_id") or self.np_random.choice(list(_DIGITS["train"])))
-        if len(self.secret) != 1 or not self.secret.isdigit():
+        if self.secret not in _ALL:
             raise NotFound(f"Guess has no task {self.secret!r}; its tasks are the digits 0 to 9")
         return "I think of a digit.", self._info()
 
@@ -38,7 +39,7 @@ class Guess(TextEnv):
             float(won),
             won,
             False,
-            self._info() | {"success": won, "inadmissible": guess not in [*"0123456789"]},
+            self._info() | {"success": won, "inadmissible": guess not in _ALL},
         )
 
     def task_set(self, split: str) -> TaskSet:
@@ -51,7 +52,7 @@ class Guess(TextEnv):
         return _Bisection(seed, noise)
 
     def _info(self) -> dict[str, Any]:
-        return {"task_id": self.secret, "task": "Find the digit.", "admissible_actions": list("0123456789")}
+        return {"task_id": self.secret, "task": "Find the digit.", "admissible_actions": [*_ALL]}
 
 
 class _Bisection:

@@ -1,6 +1,7 @@
 """agentrl/ALFWorld-v0: household tasks in text."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -81,9 +82,11 @@ class _Numbered(Sequence[str]):
         return self._num
 
     def __getitem__(self, index: Any) -> Any:
-        if not 0 <= index < self._num:
-            raise IndexError(index)
-        return f"{self._split}/{index:09d}"
+        picked = range(self._num)[index]
+        return self._id(picked) if isinstance(picked, int) else list(map(self._id, picked))
+
+    def _id(self, number: int) -> str:
+        return f"{self._split}/{number:09d}"
 
 
 class GeneratedGames:
@@ -106,8 +109,9 @@ class GeneratedGames:
     def document(self, task_id: str) -> Mapping[str, Any]:
         """Makes the game of an id."""
         split, _, number = task_id.partition("/")
-        if split not in self.splits or not number.isdigit():
-            raise NotFound(f"no generated game {task_id!r}; ids read 'train/000000042'")
+        if not (re.fullmatch("[0-9]{9}", number) and int(number) < _NUM_GENERATED.get(split, 0)):
+            last = ", ".join(f"{split}/{num - 1:09d}" for split, num in _NUM_GENERATED.items())
+            raise NotFound(f"no generated game {task_id!r}; ids read train/000000000 and so on, up to {last}")
         return generate(split, int(number), self._knobs)
 
     def game(self, task_id: str) -> Game:
@@ -143,6 +147,8 @@ class ALFWorld(TextEnv):
             knobs: size of generated games: `families`, `receptacles`, `objects`, `layouts`; see `generate.Knobs`.
         """
         super().__init__()
+        if backend not in ("python", "textworld"):
+            raise EnvError(f"backend: {backend!r} is neither python nor textworld")
         self.source = _source(games, data, knobs)
         """Where the games come from."""
         self.splits = self.source.splits

@@ -36,23 +36,26 @@ class Knobs:
     families: tuple[str, ...] = FAMILIES
     """Which of the six task families occur."""
     receptacles: tuple[int, int] = (6, 9)
-    """Fewest and most receptacles of a house."""
+    """Fewest and most receptacles of a house, from 5 to 16."""
     objects: tuple[int, int] = (8, 14)
-    """Fewest and most objects of a house."""
+    """Fewest and most objects of a house, from 2 to 40."""
     layouts: int = 256
-    """How many layouts each side, trained on and held out, has."""
+    """How many layouts are drawn for each side, trained on and held out; small houses repeat some."""
 
     def __post_init__(self) -> None:
-        unknown = sorted(set(self.families) - set(FAMILIES))
-        if unknown or not self.families:
-            raise EnvError(f"families: {unknown or 'none'} given; choose from {', '.join(FAMILIES)}")
-        if not 5 <= self.receptacles[0] <= self.receptacles[1] or not 2 <= self.objects[0] <= self.objects[1]:
-            raise EnvError(
-                f"receptacles must be [fewest >= 5, most], not {self.receptacles}; objects [fewest >= 2, most], "
-                f"not {self.objects}"
-            )
-        if self.layouts < 8:
-            raise EnvError(f"layouts: {self.layouts} is too few to hold every family; use 8 or more")
+        families = self.families if isinstance(self.families, tuple) else ()
+        if not families or any(family not in FAMILIES for family in families):
+            raise EnvError(f"families: {self.families!r} given; use a list of some of {', '.join(FAMILIES)}")
+        _check_range("receptacles", self.receptacles, least=5, most=16)
+        _check_range("objects", self.objects, least=2, most=40)
+        if not isinstance(self.layouts, int) or self.layouts < 8:
+            raise EnvError(f"layouts: {self.layouts!r} cannot hold every family; use a whole number of 8 or more")
+
+
+def _check_range(name: str, value: Any, *, least: int, most: int) -> None:
+    is_range = isinstance(value, tuple) and [type(end) for end in value] == [int, int]
+    if not is_range or not least <= value[0] <= value[1] <= most:
+        raise EnvError(f"{name}: {value!r} given; use [fewest, most], two whole numbers from {least} to {most}")
 
 
 @dataclass(frozen=True)
@@ -163,10 +166,11 @@ def _furnish(
         place(goal[1])
     others = sorted(set(THINGS) - {goal[0]})
     wanted = rng.randint(*knobs.objects)
-    for name in rng.sample(others, len(others)):
-        for _ in range(rng.choice((1, 1, 2))):
-            if len(objects) < wanted:
-                place(name)
+    while len(objects) < wanted:
+        for name in rng.sample(others, len(others)):
+            for _ in range(rng.choice((1, 1, 2))):
+                if len(objects) < wanted:
+                    place(name)
     return House(receptacles, objects, where)
 
 
