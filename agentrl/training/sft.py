@@ -89,14 +89,16 @@ def _sft_weights(batch: Batch, observation_weight: float) -> tuple[Bool[Tensor, 
 
 def _batches(demonstrations: Sequence[Trajectory], batch_tokens: int, seed: int) -> Iterator[Batch]:
     """Gives batches of demonstrations of like length, each of at most `batch_tokens` with padding, without end."""
-    measured = [(max(len(row.ids) for row in one.segments()), one) for one in demonstrations]
-    ordered = sorted(measured, key=lambda item: item[0])
+    lengths = [[len(row.ids) for row in one.segments()] for one in demonstrations]
+    ordered = sorted(zip(lengths, demonstrations, strict=True), key=lambda item: max(item[0]))
     rng = np.random.default_rng((seed, 3))
     while True:
         first = int(rng.integers(len(ordered)))
         chosen: list[Trajectory] = []
-        for length, one in ordered[first:]:
-            if chosen and (len(chosen) + 1) * length > batch_tokens:
+        num_rows = 0
+        for rows, one in ordered[first:]:
+            num_rows += len(rows)
+            if chosen and num_rows * max(rows) > batch_tokens:
                 break
             chosen.append(one)
         yield make_batch(chosen)
