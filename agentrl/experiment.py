@@ -102,8 +102,12 @@ class Run:
         """Saves the last checkpoint and every `save_every` steps."""
         every = self.config.logging.save_every
         if last or (every and step % every == 0):
-            folder = checkpoint_folder(self.folder.path, step)
-            save_checkpoint(folder, self.weights.policy, self.weights.chat, self.optimizer, Progress(step, version))
+            self.save(step, version)
+
+    def save(self, step: int, version: int) -> None:
+        """Saves a checkpoint."""
+        folder = checkpoint_folder(self.folder.path, step)
+        save_checkpoint(folder, self.weights.policy, self.weights.chat, self.optimizer, Progress(step, version))
 
     def trackers(self, resume_step: int | None = None) -> list[Tracker]:
         """Gives the trackers that the configuration names."""
@@ -170,7 +174,7 @@ def sft(loaded: Loaded, folder: RunFolder, *, on_start: Callable[[Run], None] = 
         if last or (settings.eval_every and done % settings.eval_every == 0):
             run.agent.engine.load_weights(run.weights.policy.weights(), version=done)
             found = {**found, **run.evaluate_now(done, full=last)}
-            run.checkpoint(done, done, last=last)
+            run.save(done, done)
         for tracker in trackers:
             tracker.log(found, step=done)
 
@@ -182,8 +186,12 @@ def sft(loaded: Loaded, folder: RunFolder, *, on_start: Callable[[Run], None] = 
 
 
 def new_folder(loaded: Loaded, *, command: str) -> RunFolder:
-    """Makes the folder of a run that starts now."""
-    return RunFolder.create(loaded, command=command, now=datetime.now())
+    """Makes the folder of a run that starts now: one for all processes."""
+    ranks = Ranks()
+    made = RunFolder.create(loaded, command=command, now=datetime.now()) if ranks.is_main else None
+    folder = ranks.from_main(made)
+    assert folder is not None
+    return folder
 
 
 def open_folder(path: Path) -> RunFolder:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import gather_object
+from accelerate.utils import broadcast_object_list, gather_object
 from torch import Tensor
 
 T = TypeVar("T")
@@ -48,6 +48,12 @@ class Ranks:
             return shares
         tagged = [(index * self.size + self.rank, item) for index, item in enumerate(shares)]
         return [item for _, item in sorted(gather_object(tagged), key=lambda pair: pair[0])]
+
+    def from_main(self, value: T) -> T:
+        """Gives the main process's value."""
+        if self.size == 1:
+            return value
+        return broadcast_object_list([value])[0]
 
     def sum(self, tensors: Iterable[Tensor]) -> list[Tensor]:
         """Gives each tensor summed over ranks."""
