@@ -1,0 +1,1 @@
+"""Speed on fixed workloads: environments, rollouts and updates, small enough for a laptop."""

@@ -1,0 +1,143 @@
+"""What verbs are about: a configuration or a run folder, and whoever plays in it."""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentrl.cli.parser import add_set, real, whole
+from agentrl.errors import AgentRLError, NotFound
+
+if TYPE_CHECKING:
+    from agentrl.config import Loaded
+    from agentrl.rollout import Agent
+
+POLICIES = ("model", "expert", "random")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A configuration and, when a run folder was named, that folder and one of its checkpoints."""
+
+    loaded: "Loaded"
+    run: Path | None = None
+    checkpoint: Path | None = None
+    """Where the weights are; None means where the configuration says."""
+
+    @property
+    def name(self) -> str:
+        """The configuration's own name, or the run folder's."""
+        return self.run.resolve().name if self.run else self.loaded.path.stem
+
+    @property
+    def step(self) -> int:
+        """The checkpoint's step; 0 for the weights that training starts from."""
+        from agentrl.report.summary import step_of
+
+        return max(step_of(self.checkpoint), 0) if self.checkpoint else 0
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """Adds the target, who plays, and how."""
+    parser.add_argument("target", metavar="CONFIG_OR_RUN", help="a configuration's name or file, or a run folder")
+    parser.add_argument("--policy", choices=POLICIES, default="model", help="who plays; the model by default")
+    parser.add_argument("--checkpoint", metavar="STEP_OR_FOLDER", help="weights to load; the run's newest by default")
+    parser.add_argument(
+        "--temperature", type=real(0), metavar="T", help="of the model; 0 takes the most probable token"
+    )
+    parser.add_argument("--noise", type=real(0, 1), metavar="X", help="share of the expert's actions that is random")
+    parser.add_argument("--seed", type=whole(0), metavar="N", help="of the episodes; training.seed by default")
+    add_set(parser)
+
+
+def find_target(name: str, overrides: list[str], checkpoint: str | None = None) -> Target:
+    """Gives the configuration of that name or file, or the run in that folder.
+
+    Raises:
+        AgentRLError: there is none, or it is wrong.
+    """
+    from agentrl.config import load_config
+    from agentrl.training.checkpoint import checkpoint_folder, latest_checkpoint
+
+    run = Path(name)
+    if not run.is_dir():
+        loaded = load_config(name, overrides)
+        return Target(loaded, checkpoint=_existing(Path(checkpoint)) if checkpoint else None)
+    check_run(run)
+    target = Target(load_config(str(run / "config.yaml"), overrides), run)
+    if checkpoint is None:
+        saved = any((run / "checkpoints").glob("step_*"))
+        return replace(target, checkpoint=latest_checkpoint(run)) if saved else target
+    folder = checkpoint_folder(run, int(checkpoint)) if checkpoint.isdigit() else Path(checkpoint)
+    return replace(target, checkpoint=_existing(folder))
+
+
+def load_checked(name: str, overrides: list[str]) -> "Loaded":
+    """Gives a configuration whose environment, splits, prompt and model are there, before anything is made or loaded.
+
+    Raises:
+        AgentRLError: one of them is not.
+    """
+    from agentrl import assembly
+    from agentrl.config import load_config
+
+    loaded = load_config(name, overrides)
+    config = loaded.config
+    assembly.prompt(config)
+    assembly.model_source(config)
+    for split in filter(None, (config.tasks.train, config.tasks.eval_in, config.tasks.eval_out)):
+        assembly.task_set(config, split)
+    return loaded
+
+
+def check_run(path: Path) -> None:
+    """Passes if the path is a run folder.
+
+    Raises:
+        NotFound: it is not.
+    """
+    if not (path / "config.yaml").is_file():
+        raise NotFound(f"{path}: not a run folder, there is no config.yaml in it; 'runs/latest' is the newest run")
+
+
+def find_agent(target: Target, arguments: argparse.Namespace) -> "Agent":
+    """Gives whoever is to play.
+
+    Raises:
+        AgentRLError: the arguments contradict each other, or the model cannot be loaded.
+    """
+    from agentrl import assembly
+    from agentrl.evaluation.players import expert_player, random_player
+    from agentrl.rollout import ActorAgent
+
+    config = target.loaded.config
+    meant_for = {"temperature": "model", "checkpoint": "model", "noise": "expert"}
+    for option, policy in meant_for.items():
+        if getattr(arguments, option) is not None and arguments.policy != policy:
+            raise AgentRLError(
+                f"--{option}: means nothing to --policy {arguments.policy}; leave it out, or use {policy}"
+            )
+    if arguments.policy == "model":
+        weights = assembly.Weights.load(config, target.checkpoint)
+        return assembly.agent(config, weights, temperature=arguments.temperature)
+    players: dict[str, Callable[[int], Any]] = {
+        "expert": expert_player(assembly.one_env(config), noise=arguments.noise or 0.0),
+        "random": random_player,
+    }
+    return ActorAgent(players[arguments.policy])
+
+
+def policy_name(target: Target, arguments: argparse.Namespace) -> str:
+    """Gives what a table calls whoever plays: "step 100", "expert, noise 0.1", "random"."""
+    if arguments.policy != "model":
+        return f"expert, noise {arguments.noise:g}" if arguments.noise else arguments.policy
+    name = f"step {target.step}" if target.checkpoint else target.loaded.config.model.path
+    return name if arguments.temperature is None else f"{name}, temperature {arguments.temperature:g}"
+
+
+def _existing(folder: Path) -> Path:
+    if not (folder / "config.json").is_file():
+        beside = sorted(path.name for path in folder.parent.glob("step_*"))
+        raise NotFound(f"--checkpoint: no model in {folder}; there are: {', '.join(beside) or 'none'}")
+    return folder

@@ -1,0 +1,27 @@
+import json
+
+import pytest
+
+
+def test_an_environment_is_measured_by_its_short_name(agentrl):
+    found = json.loads(agentrl("bench", "env", "Guess", "--seconds", "0.02", "--json"))
+    assert found["steps_per_s"] > 1000
+    assert found["reset_ms"] < 100
+
+
+def test_an_environment_adds_what_its_own_bench_measures(agentrl):
+    found = json.loads(agentrl("bench", "env", "agentrl/ALFWorld-v0", "--seconds", "0.02", "--json"))
+    assert found["python_steps_per_s"] > 1000
+
+
+@pytest.mark.slow
+def test_rollouts_and_updates_are_measured(agentrl):
+    rollout = json.loads(agentrl("bench", "rollout", "--repeats", "1", "--json"))
+    assert rollout["prompt_tokens_per_s"] > rollout["action_tokens_per_s"] > 0
+    update = json.loads(agentrl("bench", "update", "--repeats", "1", "--json"))
+    assert update["tokens"] == 64 * 8 * (24 + 8)
+    assert update["tokens_per_s"] > 0
+
+
+def test_an_unknown_environment_is_answered_with_the_nearest(agentrl):
+    assert "Did you mean 'Guess'?" in agentrl.fails("bench", "env", "Gess")
