@@ -1,0 +1,243 @@
+"""Every command of README.md and envs/README.md is run here, or says why not; a new one without either fails."""
+
+import logging
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import gymnasium
+import pytest
+
+from agentrl.cli.main import main
+from agentrl.report.summary import read_rollouts
+
+ROOT = Path(__file__).parents[2]
+README, ENVS_README = ROOT / "README.md", ROOT / "envs" / "README.md"
+BLOCK = re.compile(r"(?:^(?: {4}.*)?\n)+", re.M)
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+INLINE = re.compile(r"`([^`\n]+)`")
+COMMAND = re.compile(r"(agentrl|python scripts/\S+|make|pip|alfworld-download)(?= |$)")
+SMALL = ("--set", "training.steps=1", "rollout.tasks_per_step=2", "env.max_turns=1")
+"""Turns a shipped configuration into a run of seconds."""
+UNMEASURED = ("tasks.eval_in=null", "tasks.eval_out=null")
+"""Continues SMALL: the first and the last evaluation of a run play a whole split."""
+
+
+def commands(text: str) -> Iterator[str]:
+    """Every command in indented blocks, shell fences and inline code; of `a && b`, both."""
+    fences = FENCE.findall(text)
+    prose = FENCE.sub("", text)
+    blocks = [body for language, body in fences if language in ("", "sh", "bash")] + BLOCK.findall(prose)
+    lines = [line.partition(" # ")[0] for block in blocks for line in block.splitlines()] + INLINE.findall(prose)
+    for line in lines:
+        for part in line.split("&&"):
+            if COMMAND.match(part.strip()) and part.strip() != "make":
+                yield part.strip()
+
+
+COMMANDS = sorted({command for path in (README, ENVS_README) for command in commands(path.read_text())})
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a command is run in an empty folder."""
+
+    small: tuple[str, ...] = ()
+    """Arguments added so that it takes seconds."""
+    before: tuple[tuple[str, ...], ...] = ()
+    """Commands that make what it needs."""
+    needs_data: bool = False
+
+
+TRAINED = ("agentrl", "train", "quickstart", *SMALL, *UNMEASURED)
+RUNS = {
+    "agentrl train quickstart": Run((*SMALL, "tasks.eval_out=null")),
+    "agentrl train quickstart --set training.steps=20": Run((*SMALL, *UNMEASURED)),
+    "agentrl train --resume runs/latest": Run(("--steps", "2"), before=(TRAINED,)),
+    "agentrl eval alfworld/tiny_real --split all": Run(("--limit", "4"), needs_data=True),
+    "agentrl eval quickstart --policy expert --split all": Run(("--limit", "4")),
+    "agentrl envs new my_env": Run(),
+    "agentrl envs check my_env:me/MyEnv-v0": Run(before=(("agentrl", "envs", "new", "my_env"),)),
+    "agentrl algorithms list": Run(),
+    "agentrl config explain training.steps": Run(),
+    "agentrl view runs/latest": Run(before=(TRAINED,)),
+    "agentrl doctor": Run(),
+}
+SCRIPTS = {
+    "python scripts/get_alfworld.py": "test_the_script_finds_the_official_games_where_the_download_puts_them",
+    "python scripts/get_alfworld.py --from FOLDER_OR_ARCHIVE": "test_the_script_reads_a_folder_and_an_archive",
+}
+"""Commands that a test of their own runs."""
+NOT_RUN = {
+    "make run": "minutes; it is `agentrl train quickstart`, which is run, and what it would do is checked below",
+    "make test": "runs these tests; what it would do is checked below",
+    "pip install alfworld": "a download",
+    "alfworld-download": "a download",
+    "pip install torch": "a download",
+    "pip install -e .": "installs this checkout, which has happened when tests run",
+    "pip install 'agentrl-multiturn[textworld]'": "a download; the extra's name is checked below",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty working folder; modules and environments that a command takes from there are forgotten afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for package in ("agentrl", "agentrl_envs"):
+        monkeypatch.setattr(logging.getLogger(package), "handlers", [])
+    modules, environments = set(sys.modules), dict(gymnasium.registry)
+    yield tmp_path
+    for name in set(sys.modules) - modules:
+        if str(getattr(sys.modules[name], "__file__", "") or "").startswith(str(tmp_path)):
+            del sys.modules[name]
+    for id in set(gymnasium.registry) - set(environments):
+        if id.startswith("me/"):
+            del gymnasium.registry[id]
+
+
+def run(arguments: list[str] | tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> str:
+    """What `agentrl ...` prints; it must succeed and have nothing to complain about."""
+    assert arguments[0] == "agentrl"
+    code = main(arguments[1:])
+    printed = capsys.readouterr()
+    assert code == 0, printed.err
+    assert printed.out
+    return printed.out
+
+
+def test_every_command_is_run_or_says_why_not():
+    assert set(COMMANDS) == {*RUNS, *SCRIPTS, *NOT_RUN}
+    assert set(SCRIPTS.values()) <= set(globals())
+
+
+@pytest.mark.parametrize("command", [one for one, how in RUNS.items() if not how.needs_data])
+def test_a_command_works_as_written_but_smaller(command, folder, capsys):
+    how = RUNS[command]
+    for earlier in how.before:
+        run(earlier, capsys)
+    run([*shlex.split(command), *how.small], capsys)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("command", [one for one, how in RUNS.items() if how.needs_data])
+def test_a_command_on_real_games_works_as_written_but_smaller(command, folder, capsys, data_dir, monkeypatch):
+    monkeypatch.setenv("AGENTRL_DATA", str(data_dir))
+    run([*shlex.split(command), *RUNS[command].small], capsys)
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+@pytest.mark.parametrize(("target", "does"), [("run", "agentrl train quickstart"), ("test", "pytest")])
+def test_a_make_target_does_what_it_says(target, does):
+    would = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert does in would
+
+
+def script(*arguments: str, home: Path, environ: dict[str, str] | None = None) -> str:
+    clean = {name: value for name, value in os.environ.items() if name not in ("AGENTRL_DATA", "ALFWORLD_DATA")}
+    done = subprocess.run(
+        [sys.executable, "scripts/get_alfworld.py", *arguments],
+        cwd=ROOT,
+        env={**clean, "HOME": str(home), **(environ or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_the_script_finds_the_official_games_where_the_download_puts_them(data_dir, tmp_path):
+    with tarfile.open(next((data_dir / "alfworld").glob("*.tar.xz"))) as archive:
+        archive.extractall(tmp_path / ".cache" / "alfworld", filter="data")
+    told = script(home=tmp_path)
+    assert [line.split(",")[0] for line in told.splitlines()[:3]] == [
+        "train: 3553 games",
+        "valid_seen: 140 games",
+        "valid_unseen: 134 games",
+    ]
+    again = script(home=tmp_path)
+    assert again == told
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_the_script_reads_a_folder_and_an_archive(data_dir, tmp_path):
+    archive = next((data_dir / "alfworld").glob("*.tar.xz"))
+    told = script("--from", str(archive), "--to", str(tmp_path / "a"), home=tmp_path)
+    shutil.unpack_archive(archive, tmp_path / "games", filter="data")
+    same = script("--from", str(tmp_path / "games"), "--to", str(tmp_path / "b"), home=tmp_path)
+    assert told.splitlines()[:3] == same.splitlines()[:3]
+
+
+def test_without_games_the_script_says_in_a_line_what_to_do(tmp_path):
+    with pytest.raises(AssertionError, match=r"no ALFWorld games in .*; run 'pip install alfworld"):
+        script(home=tmp_path)
+
+
+def test_the_extras_are_those_of_the_package():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    text = README.read_text()
+    table = text.partition("\n| extra ")[2].partition("\n\n")[0]
+    listed = {name for line in table.splitlines()[2:] for name in INLINE.findall(line.split("|")[1])}
+    assert listed == set(extras) - {"dev"}
+    assert set(re.findall(r"agentrl-multiturn\[(\w+)\]", text)) <= listed
+
+
+@pytest.mark.parametrize("path", [README, ENVS_README])
+def test_every_file_that_is_named_is_there(path):
+    text = path.read_text()
+    named = set(re.findall(r"[\w/]+/\w+\.(?:md|png|py|yaml)\b", text))
+    assert named
+    assert sorted(name for name in named if not (ROOT / name).is_file() and not (ROOT / "envs" / name).is_file()) == []
+
+
+def test_the_layout_names_what_there_is():
+    layout = README.read_text().partition("## Layout")[2].partition("\n## ")[0]
+    inside = re.findall(r"(?<=  )([a-z_]+(?:\.py|/)|agentrl/)", layout.partition("envs/agentrl_envs/")[0])
+    assert len(inside) > 10
+    missing = [name for name in inside if not ((ROOT / "agentrl" / name).exists() or (ROOT / name).exists())]
+    assert missing == []
+
+
+SNIPPET = next(body for language, body in FENCE.findall(ENVS_README.read_text()) if language == "python")
+ECHO = """\
+env: {id: "echo:me/Echo-v0"}
+model: {path: tiny-alfworld}
+engine: {max_tokens: 4, context_tokens: 64}
+algorithm: {name: c_rf}
+"""
+
+
+@pytest.fixture
+def echo(folder: Path) -> Path:
+    """The folder of someone who has followed envs/README.md."""
+    (folder / "echo.py").write_text(SNIPPET)
+    (folder / "echo.yaml").write_text(ECHO)
+    return folder
+
+
+@pytest.mark.parametrize("policy", ["random", "model"])
+def test_the_environment_of_the_guide_is_played(policy, echo, capsys):
+    run(["agentrl", "rollout", "echo.yaml", "--policy", policy, "-n", "2", "--out", "played.jsonl"], capsys)
+    played = list(read_rollouts(Path("played.jsonl")))
+    assert {trajectory.task_id for trajectory in played} == {"no", "yes"}
+    for trajectory in played:
+        (turn,) = trajectory.turns
+        assert turn.observation == f"Say {trajectory.task_id}."
+        assert trajectory.success == (turn.action.strip() == trajectory.task_id)
+
+
+def test_the_environment_of_the_guide_passes_the_check(echo, capsys):
+    told = run(["agentrl", "envs", "check", "echo:me/Echo-v0"], capsys)
+    assert "FAIL" not in told

@@ -1,0 +1,108 @@
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from agentrl import assembly, resources
+from agentrl.config import RunConfig, load_config
+from agentrl.prompts import Prompt
+
+CONFIGS = resources.config_names()
+TO_BE_MADE = {"alfworld/tiny_smollm2": "scripts/get_smollm2.py"}
+"""Configurations whose model does not ship, and what makes it."""
+
+every_config = pytest.mark.parametrize("name", CONFIGS)
+
+
+def comment(name: str) -> str:
+    """The lines at the top of a configuration that say what it is."""
+    lines = resources.config_path(name).read_text().splitlines()
+    return " ".join(line.lstrip("# ") for line in lines if line.startswith("#"))
+
+
+def load(name: str) -> RunConfig[Any]:
+    """A base leaves the algorithm to those that extend it."""
+    return load_config(name, ["algorithm.name=c_rf"] if name == "alfworld/base" else []).config
+
+
+def is_official(name: str) -> bool:
+    return load(name).env.options.get("games") == "official"
+
+
+def test_there_are_configurations_and_one_is_the_quickstart():
+    assert "quickstart" in CONFIGS
+    assert len(CONFIGS) > 5
+
+
+@every_config
+def test_a_configuration_is_valid(name):
+    assert load(name).env.id == "agentrl/ALFWorld-v0"
+
+
+def test_a_base_is_extended():
+    extended = {yaml.safe_load(resources.config_path(name).read_text()).get("extends", "") for name in CONFIGS}
+    for base in (name for name in CONFIGS if name.endswith("base")):
+        assert extended & {base, f"{base.rpartition('/')[2]}.yaml"}, base
+
+
+@every_config
+def test_a_configuration_says_in_a_comment_what_it_is(name):
+    assert len(comment(name)) > 20
+
+
+@every_config
+def test_the_model_ships_or_is_on_the_hub_or_the_comment_says_what_makes_it(name):
+    path = load(name).model.path
+    if name in TO_BE_MADE:
+        assert TO_BE_MADE[name] in comment(name)
+        assert (resources.ROOT / TO_BE_MADE[name]).is_file()
+    elif "/" not in path:
+        assert (resources.model_path(path) / "model.safetensors").is_file()
+    else:
+        assert re.fullmatch(r"[\w.-]+/[\w.-]+", path)
+        assert not path.startswith("runs/")
+
+
+@every_config
+def test_the_prompt_is_a_shipped_one(name):
+    config = load(name)
+    if config.env.prompt:
+        assert not config.env.prompt.endswith(".md")
+        assert Prompt.load(resources.prompt_path(config.env.prompt)).turn
+
+
+@pytest.mark.parametrize("name", [name for name in CONFIGS if not is_official(name)])
+def test_the_splits_of_generated_games_exist_and_have_their_roles(name):
+    check_roles(load(name))
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", [name for name in CONFIGS if is_official(name)])
+def test_the_splits_of_official_games_exist_and_have_their_roles(name, data_dir, monkeypatch):
+    monkeypatch.setenv("AGENTRL_DATA", str(data_dir))
+    check_roles(load(name))
+
+
+def check_roles(config: RunConfig[Any]) -> None:
+    roles = assembly.one_env(config).splits
+    tasks = config.tasks
+    asked = {"train": tasks.train, "in_distribution": tasks.eval_in, "out_of_distribution": tasks.eval_out}
+    for role, split in asked.items():
+        assert split is None or roles[split] == role
+        assert split is None or len(assembly.task_set(config, split))
+
+
+@every_config
+def test_results_that_are_claimed_are_written_down_for_this_configuration(name):
+    if "RESULTS.md" in comment(name):
+        results = resources.ROOT / "configs" / "RESULTS.md"
+        assert results.is_file()
+        assert name in results.read_text()
+
+
+@pytest.mark.parametrize("path", sorted((resources.ROOT / "prompts").rglob("*.md")), ids=lambda path: path.stem)
+def test_every_shipped_prompt_loads_and_is_used_by_a_configuration(path):
+    assert Prompt.load(path).turn
+    name = path.relative_to(resources.ROOT / "prompts").with_suffix("").as_posix()
+    assert name in {load(config).env.prompt for config in CONFIGS}
