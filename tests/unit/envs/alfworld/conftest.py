@@ -11,6 +11,7 @@ sinkbasin 1 (loc_6): nothing
 from typing import Any
 
 import pytest
+
 from agentrl_envs.alfworld.games import Game
 
 _FACTS = """

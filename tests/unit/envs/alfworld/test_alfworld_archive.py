@@ -4,9 +4,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from agentrl_envs.alfworld.archive import INDEX_NAME, find_data, read_games
 
 from agentrl.errors import DataError
+from agentrl_envs.alfworld.archive import INDEX_NAME, find_data, read_games
 
 GAMES = {"train/task-A/trial_1": b"{1}", "train/task-A/trial_2": b"{2}", "valid_seen/task-B/trial_3": b"{3}"}
 

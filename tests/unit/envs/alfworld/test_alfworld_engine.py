@@ -1,6 +1,7 @@
 import random
 
 import pytest
+
 from agentrl_envs.alfworld.engine import Played, PythonEngine
 
 NOTHING = "Nothing happens."

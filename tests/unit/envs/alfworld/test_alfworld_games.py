@@ -1,7 +1,7 @@
 import pytest
-from agentrl_envs.alfworld.games import Game, Goal
 
 from agentrl.errors import DataError
+from agentrl_envs.alfworld.games import Game, Goal
 
 GRAMMAR = '"task": [ { "rhs": "Your task is to: put a mug in desk." } ] template :: "move {o} to {r}";'
 OFFICIAL_ID = "valid_seen/pick_and_place_simple-Mug-None-Desk-308/trial_T1"

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+
 from agentrl_envs.alfworld.engine import PythonEngine
 from agentrl_envs.alfworld.replay import main, replay, wins
 

@@ -4,13 +4,13 @@ import random
 import re
 
 import pytest
+
+from agentrl.errors import EnvError, MissingExtra
 from agentrl_envs.alfworld.engine import PythonEngine
 from agentrl_envs.alfworld.games import Game
 from agentrl_envs.alfworld.generate import Knobs, generate
 from agentrl_envs.alfworld.house import FAMILIES
 from agentrl_envs.alfworld.stock import TextWorldEngine, stock_is_installed
-
-from agentrl.errors import EnvError, MissingExtra
 
 needs_stock = pytest.mark.skipif(not stock_is_installed(), reason="the textworld extra is not installed")
 

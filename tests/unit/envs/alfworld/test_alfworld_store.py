@@ -3,10 +3,10 @@ import json
 from pathlib import Path
 
 import pytest
-from agentrl_envs.alfworld.manifests import SIZES, manifest_lines, read_manifest
-from agentrl_envs.alfworld.store import GameStore, build_index, is_index
 
 from agentrl.errors import DataError, NotFound
+from agentrl_envs.alfworld.manifests import SIZES, manifest_lines, read_manifest
+from agentrl_envs.alfworld.store import GameStore, build_index, is_index
 
 GRAMMAR = 'template :: "move {{o}} to {{r}}"; "task": [ {{ "rhs": "Your task is to: {}." }} ]'
 IDS = [f"{split}/pick_and_place_simple-Mug-None-Desk-{n}/trial_{n}" for n, split in enumerate(["train", "valid_seen"])]

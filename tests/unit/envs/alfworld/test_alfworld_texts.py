@@ -1,4 +1,5 @@
 import pytest
+
 from agentrl_envs.alfworld import texts
 
 
