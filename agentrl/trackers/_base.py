@@ -1,9 +1,10 @@
 """What a tracker is: a place that a run's metrics go to."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
+@runtime_checkable
 class Tracker(Protocol):
     """A place that metrics go to.
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from agentrl.batch import make_batch
 from agentrl.config.schema import TrainingConfig
@@ -17,6 +17,7 @@ from agentrl.training.update import Updater
 from agentrl.trajectory import Trajectory
 
 
+@runtime_checkable
 class Keeper(Protocol):
     """What a run keeps beside its metrics; called by the main process only."""
 
