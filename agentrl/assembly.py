@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import gymnasium
+import torch
 
 from agentrl import registry, resources
 from agentrl.algorithms._base import Algorithm
@@ -73,18 +74,24 @@ class Weights:
     chat: ChatFormat
 
     @classmethod
-    def load(cls, config: RunConfig, source: str | Path | None = None) -> "Weights":
+    def load(
+        cls, config: RunConfig, source: str | Path | None = None, *, device: torch.device | None = None
+    ) -> "Weights":
         """Reads a model and its tokenizer from `source`, or from where the configuration says.
+
+        Without a `device`, the weights go to the first GPU when there is one.
 
         Raises:
             ConfigError: there is no such model, or it has no chat template.
         """
         source = source or model_source(config)
+        device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
         try:
             tokenizer, model = load_tokenizer(source), load_model(source, config.model.dtype)
         except OSError as error:
             raise ConfigError(f"model.path: cannot load {str(source)!r}: {error}") from error
-        return cls(Policy(model, temperature=config.engine.temperature), ChatFormat(tokenizer))
+        policy = Policy(model, temperature=config.engine.temperature).to(device)
+        return cls(policy, ChatFormat(tokenizer))
 
 
 def speaker(config: RunConfig, weights: Weights) -> Speaker:

@@ -50,6 +50,13 @@ class Batch:
         """Real tokens of each row."""
         return self.attention_mask.sum(1)
 
+    def to(self, device: torch.device) -> "Batch":
+        """Gives the batch on a device."""
+        moved = {
+            field.name: value.to(device) for field in fields(self) if (value := getattr(self, field.name)) is not None
+        }
+        return replace(self, **moved)
+
     def select(self, rows: Int[Tensor, " b"]) -> "Batch":
         """Gives some rows as a batch of their own, its padding cut to the longest of them."""
         width = int(self.lengths[rows].max()) if len(rows) else 0

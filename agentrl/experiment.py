@@ -53,10 +53,10 @@ class Run:
     collector: Collector
 
     @classmethod
-    def start(cls, loaded: Loaded, folder: RunFolder, *, weight_decay: float = 0.0) -> "Run":
+    def start(cls, loaded: Loaded, folder: RunFolder, ranks: Ranks, *, weight_decay: float = 0.0) -> "Run":
         """Loads the model and builds what plays."""
         config = loaded.config
-        weights = assembly.Weights.load(config)
+        weights = assembly.Weights.load(config, device=ranks.device)
         optimizer = adamw(weights.policy, weight_decay=weight_decay)
         agent = assembly.agent(config, weights)
         return cls(config, folder, weights, optimizer, agent, assembly.collector(config))
@@ -124,13 +124,13 @@ def train(
     `on_start` hears of the run when all is built and nothing played.
     """
     config = loaded.config
-    run = Run.start(loaded, folder, weight_decay=config.training.weight_decay)
+    ranks = Ranks()
+    run = Run.start(loaded, folder, ranks, weight_decay=config.training.weight_decay)
     algorithm = assembly.algorithm(config)
     reference = run.weights.policy.frozen_copy() if "reference" in algorithm.requires else None
     progress = Progress(0, 0)
     if resume:
         progress = load_checkpoint(latest_checkpoint(folder.path), run.weights.policy, run.optimizer)
-    ranks = Ranks()
     rollout, training = config.rollout, config.training
     tasks = assembly.task_set(config, config.tasks.train).first(config.tasks.limit)
     updater = Updater(run.weights.policy, algorithm, run.optimizer, config=training, ranks=ranks, reference=reference)
@@ -147,9 +147,7 @@ def train(
         trackers=run.trackers(progress.step if resume else None) if ranks.is_main else [],
         config=training,
         ranks=ranks,
-        optimizer=run.optimizer,
-        weights=run.weights.policy.weights,
-        first_step=progress.step,
+        next_step=progress.step,
         version=progress.version,
     ).run()
     run.collector.close()
@@ -159,7 +157,7 @@ def sft(loaded: Loaded, folder: RunFolder, *, on_start: Callable[[Run], None] = 
     """Clones the demonstrations of the environment's expert and saves the policy as a checkpoint."""
     config = loaded.config
     assert config.sft is not None, "the configuration has no sft section"
-    run = Run.start(loaded, folder)
+    run = Run.start(loaded, folder, Ranks())
     settings, seed = config.sft, config.training.seed
     trackers = run.trackers()
     on_start(run)

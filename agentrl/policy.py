@@ -43,6 +43,11 @@ class Policy(torch.nn.Module):
         first = chosen.new_zeros(len(chosen), 1)
         return torch.cat([first, chosen], dim=1), torch.cat([first, entropy], dim=1)
 
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.model.device
+
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         """Gives the model's parameters by name, for an engine."""
         yield from self.model.named_parameters()

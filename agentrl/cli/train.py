@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Trains."""
     from agentrl import experiment
+    from agentrl.training.distributed import Ranks
 
     if arguments.resume:
         loaded, folder = _resumed(arguments)
@@ -58,7 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
         if any(folder.path.glob("checkpoints/step_*")):
             say(f"\nStopped. Go on with: agentrl train --resume {folder.path}")
         raise
-    print_results(folder.path, f"agentrl view {folder.path} · agentrl eval {folder.path} --split all")
+    if Ranks().is_main:
+        print_results(folder.path, f"agentrl view {folder.path} · agentrl eval {folder.path} --split all")
     return 0
 
 

@@ -116,7 +116,7 @@ def join(
     """
     cache = DynamicCache(config=config)
     if all(type(layer) is DynamicLayer for layer in cache.layers):
-        cache.layers = [RoomyLayer(room + max(map(len, prefixes))) for _ in cache.layers]
+        cache.layers[:] = [RoomyLayer(room + max(map(len, prefixes))) for _ in cache.layers]
     longest = max(prefixes, key=len)
     width = len(longest)
     mask = torch.zeros(len(prefixes), width, dtype=torch.bool)

@@ -49,7 +49,7 @@ def clone(
     batches = _batches(demonstrations, config.batch_tokens, seed)
     for step in range(config.steps):
         set_learning_rate(optimizer, _rate(config, step))
-        metrics = _step(policy, next(batches), optimizer, config)
+        metrics = _step(policy, next(batches).to(policy.device), optimizer, config)
         after_step(step + 1, metrics)
 
 

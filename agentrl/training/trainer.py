@@ -1,9 +1,10 @@
 """The loop: play, judge, update, sync, log. Read `Trainer.step` first."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from agentrl.batch import make_batch
 from agentrl.config.schema import TrainingConfig
@@ -12,7 +13,7 @@ from agentrl.tally import Tally
 from agentrl.tasks import TaskSampler
 from agentrl.trackers._base import Tracker
 from agentrl.training.distributed import Ranks
-from agentrl.training.optimizer import learning_rate, set_learning_rate
+from agentrl.training.optimizer import learning_rate
 from agentrl.training.update import Updater
 from agentrl.trajectory import Trajectory
 
@@ -34,37 +35,22 @@ class Keeper(Protocol):
         ...
 
 
+@dataclass
 class Trainer:
     """Trains an agent: the parts are given, the order is here."""
 
-    def __init__(
-        self,
-        *,
-        agent: EngineAgent,
-        collector: Collector,
-        sampler: TaskSampler,
-        updater: Updater,
-        keeper: Keeper,
-        trackers: list[Tracker],
-        config: TrainingConfig,
-        ranks: Ranks,
-        optimizer: Any,
-        weights: Callable[[], Any],
-        first_step: int = 0,
-        version: int = 0,
-    ) -> None:
-        self._agent = agent
-        self._collector = collector
-        self._sampler = sampler
-        self._updater = updater
-        self._keeper = keeper
-        self._trackers = trackers
-        self._config = config
-        self._ranks = ranks
-        self._optimizer = optimizer
-        self._weights = weights
-        self._first_step = first_step
-        self._version = version
+    agent: EngineAgent
+    collector: Collector
+    sampler: TaskSampler
+    updater: Updater
+    keeper: Keeper
+    trackers: Sequence[Tracker]
+    config: TrainingConfig
+    ranks: Ranks
+    next_step: int = 0
+    """The step that comes next: 0, or where a resumed run goes on."""
+    version: int = 0
+    """How many versions of the weights there have been."""
 
     def run(self) -> None:
         """Trains to the last step; evaluates before the first and after the last.
@@ -72,54 +58,57 @@ class Trainer:
         A resumed run evaluates its first step again when that was due: its trackers have forgotten that they knew.
         """
         self._sync()
-        self._evaluate(self._first_step)
-        for step in range(self._first_step, self._config.steps):
-            metrics = self.step(step)
-            self._log(metrics, step)
-            done = step + 1
-            self._evaluate(done)
-            if self._ranks.is_main:
-                self._keeper.checkpoint(done, self._version, last=done == self._config.steps)
-        for tracker in self._trackers:
+        self._evaluate()
+        while self.next_step < self.config.steps:
+            self._log(self.step(), self.next_step)
+            self.next_step += 1
+            self._evaluate()
+            if self.ranks.is_main:
+                self.keeper.checkpoint(self.next_step, self.version, last=self._is_done)
+        for tracker in self.trackers:
             tracker.close()
 
-    def step(self, step: int) -> dict[str, float]:
+    def step(self) -> dict[str, float]:
         """Plays one batch of episodes, learns from it and gives the metrics."""
-        clock = Clock()
+        clock, step = Clock(), self.next_step
         with clock("rollout"):
-            tasks = self._ranks.share(self._sampler.batch(step))
-            trajectories = self._ranks.merge(self._collector.play(self._agent, tasks))
-        if self._ranks.is_main:
-            self._keeper.rollouts(step, trajectories)
+            tasks = self.ranks.share(self.sampler.batch(step))
+            trajectories = self.ranks.merge(self.collector.play(self.agent, tasks))
+        if self.ranks.is_main:
+            self.keeper.rollouts(step, trajectories)
         sampled = sum(trajectory.num_action_tokens for trajectory in trajectories)
         metrics = Tally(trajectories).metrics() | {"rollout/tokens_per_s": sampled / clock.seconds("rollout")}
         batch = make_batch(trajectories)
-        rate = learning_rate(self._config, step)
-        set_learning_rate(self._optimizer, rate)
+        rate = learning_rate(self.config, step)
+        self.updater.set_learning_rate(rate)
         if batch.action_mask.any():
             with clock("annotate"):
-                batch = self._updater.annotate(batch)
+                batch = self.updater.annotate(batch)
             with clock("update"):
-                metrics |= self._updater.update(batch, seed=self._config.seed * 1_000_003 + step)
-            self._version += 1
+                metrics |= self.updater.update(batch, seed=self.config.seed * 1_000_003 + step)
+            self.version += 1
         with clock("sync"):
             self._sync()
         return metrics | {"policy/learning_rate": rate} | clock.metrics()
 
     def _sync(self) -> None:
-        self._agent.engine.load_weights(self._weights(), version=self._version)
+        self.agent.engine.load_weights(self.updater.policy.weights(), version=self.version)
 
-    def _evaluate(self, done: int) -> None:
-        if self._ranks.is_main:
+    @property
+    def _is_done(self) -> bool:
+        return self.next_step == self.config.steps
+
+    def _evaluate(self) -> None:
+        if self.ranks.is_main:
             start = time.perf_counter()
-            metrics = self._keeper.evaluate(done, last=done == self._config.steps)
+            metrics = self.keeper.evaluate(self.next_step, last=self._is_done)
             if metrics:
-                self._log({**metrics, "time/eval_s": time.perf_counter() - start}, done)
-        self._ranks.wait()
+                self._log({**metrics, "time/eval_s": time.perf_counter() - start}, self.next_step)
+        self.ranks.wait()
 
     def _log(self, metrics: Mapping[str, float], step: int) -> None:
-        if self._ranks.is_main:
-            for tracker in self._trackers:
+        if self.ranks.is_main:
+            for tracker in self.trackers:
                 tracker.log(metrics, step=step)
 
 
@@ -131,7 +120,7 @@ class Clock:
         self._phases: dict[str, float] = {}
 
     @contextmanager
-    def _time(self, phase: str) -> Any:
+    def _time(self, phase: str) -> Iterator[None]:
         start = time.perf_counter()
         yield
         self._phases[f"time/{phase}_s"] = time.perf_counter() - start

@@ -18,6 +18,7 @@ from agentrl.config.schema import TrainingConfig
 from agentrl.loss import LossOutput, kl_estimate, policy_loss, token_weights
 from agentrl.policy import Policy
 from agentrl.training.distributed import Ranks
+from agentrl.training.optimizer import set_learning_rate
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,11 @@ class OptimizerStep:
         batch = self.batch.select(rows)
         width = batch.input_ids.shape[1]
         return OptimizerStep(batch, self.advantages[rows, :width], self.keep[rows, :width], self.weights[rows, :width])
+
+    def to(self, device: torch.device) -> "OptimizerStep":
+        """Gives the step on a device."""
+        keep, weights = self.keep.to(device), self.weights.to(device)
+        return OptimizerStep(self.batch.to(device), self.advantages.to(device), keep, weights)
 
     def silenced(self) -> "OptimizerStep":
         """Gives the step with no action tokens: no gradient, and no counts."""
@@ -53,7 +59,8 @@ class Updater:
         ranks: Ranks,
         reference: Policy | None = None,
     ) -> None:
-        self._policy = policy
+        self.policy = policy
+        """What is trained."""
         self._trained = ranks.wrap(policy)
         self._algorithm = algorithm
         self._optimizer = optimizer
@@ -61,11 +68,15 @@ class Updater:
         self._ranks = ranks
         self._reference = reference
 
+    def set_learning_rate(self, rate: float) -> None:
+        """Makes later updates use `rate`."""
+        set_learning_rate(self._optimizer, rate)
+
     def annotate(self, batch: Batch) -> Batch:
         """Fills in the old policy's log-probabilities and, where the algorithm needs it, the reference's."""
         old = batch.rollout_logprobs
         if self._config.old_logprobs == "recompute":
-            old = self._logprobs(self._policy, batch)
+            old = self._logprobs(self.policy, batch)
         reference = self._logprobs(self._reference, batch) if self._reference else None
         return replace(batch, old_logprobs=old, ref_logprobs=reference)
 
@@ -82,7 +93,7 @@ class Updater:
             step = self._plan(part, part_advantages[:, : part.input_ids.shape[1]], first=number == 0)
             for name, value in self._backward(step, first=number == 0).items():
                 sums[name] = sums.get(name, torch.zeros(())) + value
-            norms.append(torch.nn.utils.clip_grad_norm_(self._policy.parameters(), self._config.max_grad_norm))
+            norms.append(torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self._config.max_grad_norm))
             self._optimizer.step()
             self._optimizer.zero_grad(set_to_none=True)
         return _metrics(sums, norms, batch)
@@ -91,7 +102,7 @@ class Updater:
         assert batch.old_logprobs is not None, "annotate the batch first"
         current = batch.old_logprobs
         if not first and "current_logprobs" in self._algorithm.requires:
-            current = self._logprobs(self._policy, batch)
+            current = self._logprobs(self.policy, batch)
         config = self._algorithm.config
         weights = token_weights(
             config.aggregate,
@@ -110,7 +121,7 @@ class Updater:
         sums: dict[str, Tensor] = {}
         for number, rows in enumerate(micros):
             with self._ranks.without_sync(self._trained, last=number == len(micros) - 1):
-                output = self._loss(step.select(rows), measure_mismatch=first)
+                output = self._loss(step.select(rows).to(self._ranks.device), measure_mismatch=first)
                 self._ranks.backward(output.loss)
             for name, value in output.sums.items():
                 sums[name] = sums.get(name, torch.zeros(())) + value.detach().cpu()
@@ -142,7 +153,7 @@ class Updater:
     def _logprobs(self, policy: Policy, batch: Batch) -> Float[Tensor, "B T"]:
         out = torch.zeros_like(batch.rollout_logprobs)
         for rows in micro_batches(self._my_rows(batch), self._config.micro_batch_tokens):
-            part = batch.select(rows)
+            part = batch.select(rows).to(self._ranks.device)
             logprobs, _ = policy(part)
             out[rows, : logprobs.shape[1]] = torch.where(part.action_mask, logprobs, 0.0).cpu()
         return self._ranks.sum([out])[0]
