@@ -72,7 +72,7 @@ class TextEnv(gymnasium.Env[str, str]):
         if split not in self.splits:
             names = ", ".join(self.splits)
             raise NotFound(
-                f"{type(self).__name__} has no split {split!r}; it has: {names}{did_you_mean(split, self.splits)}"
+                f"{type(self).__name__} has no split {split!r}; it has: {names}.{did_you_mean(split, self.splits)}"
             )
 
 

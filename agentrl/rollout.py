@@ -1,6 +1,7 @@
 """Playing episodes: one coroutine each, written as the textbook loop; the engine batches whoever waits."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -14,6 +15,8 @@ from agentrl.env_calls import EnvCalls, EnvFailed
 from agentrl.prompts import Prompt
 from agentrl.tasks import Task
 from agentrl.trajectory import Ending, Trajectory, Turn
+
+log = logging.getLogger(__name__)
 
 _SEED_STRIDE = 0x9E3779B9
 
@@ -153,7 +156,15 @@ class Collector:
         """Gives one trajectory per task, in the order of the tasks."""
         while len(self._envs) < min(self._concurrency, len(tasks)):
             self._envs.append(self._make_env())
-        return asyncio.run(self._play_all(agent, tasks))
+        played = asyncio.run(self._play_all(agent, tasks))
+        failed = [trajectory for trajectory in played if not trajectory.ending.trainable]
+        if failed:
+            first = failed[0]
+            log.warning(
+                "%d of %d episodes failed in the environment and are not trained on; the first, %s: %s",
+                *(len(failed), len(played), first.task_id, first.info["error"]),
+            )
+        return played
 
     def close(self) -> None:
         """Closes the environments."""

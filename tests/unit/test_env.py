@@ -59,7 +59,7 @@ def test_the_expert_of_guess_sees_what_a_policy_sees_and_wins() -> None:
 def test_splits_are_named_and_checked() -> None:
     _, inner = guess()
     assert {*inner.task_set("train").ids} & {*inner.task_set("out_of_distribution").ids} == set()
-    with pytest.raises(NotFound, match="it has: train, in_distribution, out_of_distribution Did you mean 'train'"):
+    with pytest.raises(NotFound, match=r"it has: train, in_distribution, out_of_distribution\. Did you mean 'train'"):
         inner.check_split("trian")
 
 
