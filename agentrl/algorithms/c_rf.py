@@ -26,7 +26,7 @@ class CRFConfig(AlgorithmConfig):
     name: str = "c_rf"
     clip_low: NonNegativeFloat | None = 0.2
     clip_high: NonNegativeFloat | None = 10.0
-    """The paper's ALFWorld setting; 0.2 in its reasoning experiments."""
+    """Nearly no clip: what the published ALFWorld runs used. The paper's formula has one epsilon for both sides."""
     aggregate: Aggregate = "class_balanced"
     baseline: Literal["zero", "batch_mean", "group_mean"] = "zero"
     """A trajectory is positive when its return exceeds this: zero suits binary rewards, the means real-valued ones."""
