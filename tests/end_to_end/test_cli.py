@@ -38,11 +38,20 @@ def measured(run: Path) -> list[dict[str, Any]]:
     ]
 
 
+def _hear_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start(*arguments: str) -> "subprocess.Popen[str]":
-    """Starts `agentrl` in a process of its own."""
-    command = [sys.executable, "-m", "agentrl", *arguments]
+    """Starts `agentrl` in a process of its own, which hears Ctrl-C even where the tests run in the background."""
     return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
+        [sys.executable, "-m", "agentrl", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+        preexec_fn=_hear_interrupts,
     )
 
 
