@@ -63,6 +63,7 @@ RUNS = {
     "agentrl train quickstart --set training.steps=20": Run((*SMALL, *UNMEASURED)),
     "agentrl train --resume runs/latest": Run(("--steps", "2"), before=(TRAINED,)),
     "agentrl eval alfworld/tiny_real --split all": Run(("--limit", "4"), needs_data=True),
+    "agentrl train alfworld/tiny_real": Run((*SMALL, *UNMEASURED), needs_data=True),
     "agentrl eval quickstart --policy expert --split all": Run(("--limit", "4")),
     "agentrl envs new my_env": Run(),
     "agentrl envs check my_env:me/MyEnv-v0": Run(before=(("agentrl", "envs", "new", "my_env"),)),
