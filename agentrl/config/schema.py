@@ -86,7 +86,7 @@ class EngineConfig(Section):
     """What samples the policy's tokens."""
 
     name: EngineName = "hf"
-    """Engine; `hf` is the default as it runs anywhere, on the trainer's own weights."""
+    """Engine; `hf` is the default as it runs anywhere, on a copy of the trained weights."""
     temperature: PositiveFloat = 1.0
     """Sampling temperature. 1, the default, samples the very distribution that is trained."""
     max_tokens: PositiveInt = 512
@@ -206,7 +206,7 @@ class RunConfig(Section, Generic[AlgorithmT]):
 
         Args:
             name: the algorithm's.
-            needs: what it asks for, of "groups", "reference" and "values".
+            needs: what it asks for, of "groups", "reference" and "current_logprobs".
         """
         num_episodes = self.rollout.tasks_per_step * self.rollout.group_size
         problems = []
