@@ -131,9 +131,9 @@ def text_env(env: gymnasium.Env[str, str]) -> TextEnv:
     """Gives the TextEnv inside Gymnasium's wrappers.
 
     Raises:
-        EnvError: the environment is not a TextEnv; GymTextAdapter makes one of it.
+        EnvError: the environment is not a TextEnv.
     """
     inner = env.unwrapped
     if not isinstance(inner, TextEnv):
-        raise EnvError(f"{type(inner).__name__} is no TextEnv; wrap it in agentrl.env.GymTextAdapter")
+        raise EnvError(f"{type(inner).__name__} is no TextEnv; subclass agentrl.TextEnv as envs/README.md shows")
     return inner
