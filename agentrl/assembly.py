@@ -17,8 +17,14 @@ from agentrl.env import TextEnv, make, text_env
 from agentrl.errors import ConfigError, NotFound
 from agentrl.policy import Policy, load_model
 from agentrl.prompts import Prompt
+from agentrl.rewards._base import Source
+from agentrl.rewards.env import env_rewards
+from agentrl.rewards.function import RewardFunction
+from agentrl.rewards.model import RewardModel
+from agentrl.rewards.scorer import Scorer
 from agentrl.rollout import Collector, EngineAgent, Speaker
 from agentrl.tasks import TaskSet
+from agentrl.trajectory import Trajectory
 
 
 def env_factory(config: RunConfig) -> Callable[[], gymnasium.Env[str, str]]:
@@ -51,6 +57,29 @@ def prompt(config: RunConfig) -> Prompt:
 def algorithm(config: RunConfig) -> Algorithm:
     """Gives the run's algorithm with its knobs."""
     return registry.load("algorithms", config.algorithm.name)(config.algorithm)
+
+
+def scorer(config: RunConfig, *, device: torch.device) -> Callable[[list[Trajectory]], list[Trajectory]]:
+    """Gives what pays the run's episodes; where only the environment does, as it does, `list`.
+
+    Raises:
+        ConfigError: the reward model or the function cannot be loaded.
+    """
+    reward = config.reward
+    if reward.source == "env" and reward.scale == 1 and reward.clip is None:
+        return list
+    return Scorer(_reward_source(config, device), reward.scale, reward.clip, reward.add)
+
+
+def _reward_source(config: RunConfig, device: torch.device) -> Source:
+    reward = config.reward
+    if reward.source == "env":
+        return env_rewards
+    assert reward.path is not None, "RunConfig.check asks for it"
+    if reward.source == "function":
+        return RewardFunction.load(reward.path, per_turn=reward.per_turn)
+    batch_tokens = config.training.micro_batch_tokens
+    return RewardModel.load(reward.path, device=device, per_turn=reward.per_turn, batch_tokens=batch_tokens)
 
 
 def model_source(config: RunConfig) -> str | Path:

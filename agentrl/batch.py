@@ -4,7 +4,9 @@ Letters: B rows (segments of trajectories), T tokens (right-padded), N trajector
 about token `input_ids[:, t]` itself; the shift to next-token prediction happens in `policy.Policy.logprobs` alone.
 """
 
-from collections.abc import Sequence
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import torch
@@ -38,12 +40,25 @@ class Batch:
     """The whole trajectory's return, repeated on its rows."""
     policy_version: Int[Tensor, " B"]
     """The oldest weights that sampled a token of the row."""
+    task: Int[Tensor, " B"]
+    """A number of the task's own, the same in every step and run: see `stable_number`."""
+    anchor: Int[Tensor, "B T"]
+    """The number of the observation that the token's turn answered, -1 off the mask; turns with equal ones were in the
+    same state."""
+    truncated: Bool[Tensor, " B"]
+    """Whether the trajectory was cut off by a limit on tokens: a last turn without end, or a full context."""
     old_logprobs: Float[Tensor, "B T"] | None = None
     """Log-probability under the trainer's weights at the start of the update."""
+    old_entropy: Float[Tensor, "B T"] | None = None
+    """Entropy of the trainer's policy where each token was sampled, at the start of the update, in nats."""
     ref_logprobs: Float[Tensor, "B T"] | None = None
     """Log-probability under the frozen reference."""
+    ref_kl: Float[Tensor, "B T"] | None = None
+    """KL(pi_old || pi_ref) over the whole vocabulary where each token was sampled, in nats; 0 off the mask."""
     values: Float[Tensor, "B T"] | None = None
-    """The critic's value at each action token."""
+    """The critic's value of the state in which each action token was sampled."""
+    baseline: Float[Tensor, " B"] | None = None
+    """The return of the greedy policy on the row's task; NaN where that episode failed."""
 
     @property
     def lengths(self) -> Int[Tensor, " B"]:
@@ -68,11 +83,11 @@ class Batch:
         return replace(self, **picked)
 
 
-def make_batch(trajectories: Sequence[Trajectory]) -> Batch:
+def make_batch(trajectories: Sequence[Trajectory], baselines: Mapping[int, float] | None = None) -> Batch:
     """Gives the batch of all trajectories that were played and whose ending says something about the policy.
 
     Trajectories that ended by an error or a timeout of the environment, or before the first turn, are left out of the
-    batch and of its groups; `Tally` counts them.
+    batch and of its groups; `Tally` counts them. `baselines` are the greedy policy's returns by group.
     """
     rows: list[Segment] = []
     owner: list[int] = []
@@ -89,6 +104,7 @@ def make_batch(trajectories: Sequence[Trajectory]) -> Batch:
             out[i, : len(value)] = torch.tensor(value, dtype=dtype)
         return out
 
+    anchors = [[stable_number(turn.observation) for turn in trajectory.turns] for trajectory in kept]
     return Batch(
         input_ids=padded([row.ids for row in rows], 0, torch.int64),
         attention_mask=padded([[True] * len(row.ids) for row in rows], False, torch.bool),
@@ -100,4 +116,19 @@ def make_batch(trajectories: Sequence[Trajectory]) -> Batch:
         group=torch.tensor([kept[i].group for i in owner], dtype=torch.int64),
         episode_return=torch.tensor([kept[i].episode_return for i in owner], dtype=torch.float32),
         policy_version=torch.tensor([row.policy_version for row in rows], dtype=torch.int64),
+        task=torch.tensor([stable_number(kept[i].task_id) for i in owner], dtype=torch.int64),
+        anchor=padded(
+            [[-1 if turn < 0 else anchors[i][turn] for turn in row.turns] for i, row in zip(owner, rows, strict=True)],
+            -1,
+            torch.int64,
+        ),
+        truncated=torch.tensor([kept[i].truncated for i in owner], dtype=torch.bool),
+        baseline=None
+        if baselines is None
+        else torch.tensor([baselines.get(kept[i].group, math.nan) for i in owner], dtype=torch.float32),
     )
+
+
+def stable_number(text: str) -> int:
+    """Gives a number from 0 to 2^63 - 1 that depends on the text alone; different texts practically never share one."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1

@@ -1,4 +1,4 @@
-"""Messages to token ids and back; the only user of tokenizers.
+"""Messages to token ids and back; the only user of the policy's tokenizer.
 
 A conversation only ever grows: the ids of earlier turns are kept as the engine sampled them, and what the template puts
 around a new observation is appended. Text from the environment is encoded apart from the template, with special-token
@@ -35,7 +35,8 @@ class ChatFormat:
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         self.tokenizer = tokenizer
-        between, after = self._pieces([Message("user", ""), Message("assistant", ""), Message("user", "")])[2:]
+        chat = [Message("user", ""), Message("assistant", ""), Message("user", "")]
+        between, after = self._pieces(chat, cue=True)[2:]
         self._close_and_open = self._encode(between)
         self._reply = self._encode(after)
         self.end_id = self._close_and_open[0]
@@ -49,11 +50,11 @@ class ChatFormat:
 
     def start(self, messages: Sequence[Message]) -> tuple[int, ...]:
         """Gives the ids of a fresh prompt, up to and including the policy's cue to speak."""
-        pieces = self._pieces(messages)
-        ids = self._encode(pieces[0])
-        for message, piece in zip(messages, pieces[1:], strict=True):
-            ids += self._encode_content(message.content) + self._encode(piece)
-        return ids
+        return self._ids(messages, cue=True)
+
+    def whole(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        """Gives the ids of a conversation that ends with an answer, as a reward model reads it."""
+        return self._ids(messages, cue=False)
 
     def extend(self, ids: tuple[int, ...], observation: Message) -> tuple[int, ...]:
         """Gives `ids`, which end with the policy's answer, followed by the observation and the next cue to speak.
@@ -71,11 +72,18 @@ class ChatFormat:
         """Gives the text of sampled ids, without special tokens."""
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
 
-    def _pieces(self, messages: Sequence[Message]) -> list[str]:
-        """Gives what the template writes before, between and after the contents."""
+    def _ids(self, messages: Sequence[Message], *, cue: bool) -> tuple[int, ...]:
+        pieces = self._pieces(messages, cue=cue)
+        ids = self._encode(pieces[0])
+        for message, piece in zip(messages, pieces[1:], strict=True):
+            ids += self._encode_content(message.content) + self._encode(piece)
+        return ids
+
+    def _pieces(self, messages: Sequence[Message], *, cue: bool) -> list[str]:
+        """Gives what the template writes before, between and after the contents, the cue to speak included if asked."""
         marks = [_MARK.format(i) for i in range(len(messages))]
         marked = [{"role": message.role, "content": mark} for message, mark in zip(messages, marks, strict=True)]
-        text = str(self.tokenizer.apply_chat_template(marked, tokenize=False, add_generation_prompt=True))
+        text = str(self.tokenizer.apply_chat_template(marked, tokenize=False, add_generation_prompt=cue))
         pieces: list[str] = []
         for mark in marks:
             before, found, text = text.partition(mark)

@@ -5,17 +5,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from agentrl import assembly, registry
+from agentrl.algorithms._base import Algorithm
 from agentrl.config import Loaded, RunConfig
 from agentrl.evaluation.evaluate import evaluate, metrics
 from agentrl.evaluation.players import expert_player
+from agentrl.policy import Critic
 from agentrl.rollout import ActorAgent, Collector, EngineAgent
 from agentrl.run_folder import RunFolder
 from agentrl.tasks import TaskSampler, TaskSet
 from agentrl.trackers._base import Tracker
 from agentrl.training.checkpoint import (
+    Learner,
     Progress,
     checkpoint_folder,
     latest_checkpoint,
@@ -23,6 +25,7 @@ from agentrl.training.checkpoint import (
     save_checkpoint,
 )
 from agentrl.training.distributed import Ranks
+from agentrl.training.experience import Gatherer
 from agentrl.training.optimizer import adamw
 from agentrl.training.sft import choose_demonstrations, clone
 from agentrl.training.trainer import Trainer
@@ -48,18 +51,17 @@ class Run:
     config: RunConfig
     folder: RunFolder
     weights: assembly.Weights
-    optimizer: Any
+    learner: Learner
     agent: EngineAgent
     collector: Collector
 
     @classmethod
-    def start(cls, loaded: Loaded, folder: RunFolder, ranks: Ranks, *, weight_decay: float = 0.0) -> "Run":
-        """Loads the model and builds what plays."""
+    def start(cls, loaded: Loaded, folder: RunFolder, ranks: Ranks, *, algorithm: Algorithm | None = None) -> "Run":
+        """Loads the model and builds what plays and what learns; without an algorithm, what clones."""
         config = loaded.config
         weights = assembly.Weights.load(config, device=ranks.device)
-        optimizer = adamw(weights.policy, weight_decay=weight_decay)
         agent = assembly.agent(config, weights)
-        return cls(config, folder, weights, optimizer, agent, assembly.collector(config))
+        return cls(config, folder, weights, _learner(config, weights, algorithm), agent, assembly.collector(config))
 
     @cached_property
     def evaluated(self) -> list[EvaluatedSplit]:
@@ -107,13 +109,26 @@ class Run:
     def save(self, step: int, version: int) -> None:
         """Saves a checkpoint."""
         folder = checkpoint_folder(self.folder.path, step)
-        save_checkpoint(folder, self.weights.policy, self.weights.chat, self.optimizer, Progress(step, version))
+        save_checkpoint(folder, self.learner, self.weights.chat, Progress(step, version))
 
     def trackers(self, resume_step: int | None = None) -> list[Tracker]:
         """Gives the trackers that the configuration names."""
         config = self.config.model_dump()
         names = self.config.logging.trackers
         return [registry.load("trackers", name)(self.folder.path, config, resume_step) for name in names]
+
+
+def _learner(config: RunConfig, weights: assembly.Weights, algorithm: Algorithm | None) -> Learner:
+    if algorithm is None:
+        return Learner(weights.policy, adamw(weights.policy, weight_decay=0.0))
+    critic = Critic(weights.policy) if "values" in algorithm.requires else None
+    optimizer = adamw(
+        weights.policy,
+        weight_decay=config.training.weight_decay,
+        critic=critic,
+        critic_lr_scale=algorithm.credit_source.critic.lr_scale,
+    )
+    return Learner(weights.policy, optimizer, algorithm, critic)
 
 
 def train(
@@ -125,22 +140,36 @@ def train(
     """
     config = loaded.config
     ranks = Ranks()
-    run = Run.start(loaded, folder, ranks, weight_decay=config.training.weight_decay)
     algorithm = assembly.algorithm(config)
-    reference = run.weights.policy.frozen_copy() if "reference" in algorithm.requires else None
-    progress = Progress(0, 0)
-    if resume:
-        progress = load_checkpoint(latest_checkpoint(folder.path), run.weights.policy, run.optimizer)
+    score = assembly.scorer(config, device=ranks.device)
+    run = Run.start(loaded, folder, ranks, algorithm=algorithm)
+    reference = run.weights.policy.frozen_copy() if algorithm.requires & {"reference", "reference_kl"} else None
+    progress = load_checkpoint(latest_checkpoint(folder.path), run.learner) if resume else Progress(0, 0)
     rollout, training = config.rollout, config.training
     tasks = assembly.task_set(config, config.tasks.train).first(config.tasks.limit)
-    updater = Updater(run.weights.policy, algorithm, run.optimizer, config=training, ranks=ranks, reference=reference)
+    sampler = TaskSampler(
+        tasks, tasks_per_step=rollout.tasks_per_step, group_size=rollout.group_size, seed=training.seed
+    )
+    updater = Updater(
+        run.weights.policy,
+        algorithm,
+        run.learner.optimizer,
+        config=training,
+        ranks=ranks,
+        reference=reference,
+        critic=run.learner.critic,
+    )
     if ranks.is_main:
         on_start(run)
     Trainer(
-        agent=run.agent,
-        collector=run.collector,
-        sampler=TaskSampler(
-            tasks, tasks_per_step=rollout.tasks_per_step, group_size=rollout.group_size, seed=training.seed
+        gatherer=Gatherer(
+            run.agent,
+            run.collector,
+            sampler,
+            ranks,
+            score=score,
+            requires=algorithm.requires,
+            max_refills=algorithm.config.max_refills,
         ),
         updater=updater,
         keeper=run,
@@ -177,7 +206,7 @@ def sft(loaded: Loaded, folder: RunFolder, *, on_start: Callable[[Run], None] = 
             tracker.log(found, step=done)
 
     demonstrations = choose_demonstrations(played, keep_lost=settings.keep_lost)
-    clone(run.weights.policy, demonstrations, run.optimizer, config=settings, seed=seed, after_step=after_step)
+    clone(run.weights.policy, demonstrations, run.learner.optimizer, config=settings, seed=seed, after_step=after_step)
     for tracker in trackers:
         tracker.close()
     run.collector.close()

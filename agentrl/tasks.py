@@ -1,7 +1,7 @@
 """Which problems there are and in which order they are played."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,6 +68,21 @@ class TaskSampler:
         seeds = rng.integers(2**62, size=(len(ids), self.group_size))
         return [
             Task(task_id, int(seed), groups[task_id]) for task_id, row in zip(ids, seeds, strict=True) for seed in row
+        ]
+
+    def refill(self, step: int, attempt: int, num: int, played: Collection[str]) -> list[Task]:
+        """Gives the episodes of up to `num` more tasks of a step, none of them `played` in it already.
+
+        A pure function of its arguments too: it draws beside the epochs, which go on as if it had not been called.
+        """
+        rng = np.random.default_rng((self.seed, 3, step, attempt))
+        left = [task_id for task_id in self.tasks.ids if task_id not in played]
+        chosen = rng.choice(len(left), size=min(num, len(left)), replace=False)
+        seeds = rng.integers(2**62, size=(len(chosen), self.group_size))
+        return [
+            Task(left[index], int(seed), len(played) + number)
+            for number, (index, row) in enumerate(zip(chosen, seeds, strict=True))
+            for seed in row
         ]
 
     def _id(self, position: int) -> str:

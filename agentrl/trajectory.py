@@ -40,13 +40,13 @@ class Turn:
     action: str
     """The policy's whole text, decoded from `action_ids`."""
     reward: float = 0.0
-    """What the environment paid for this action."""
+    """What the environment, or who judged the episode, paid for this action."""
     stopped: Literal["stop", "length"] = "stop"
     """Whether the policy ended its turn itself or ran into the token limit."""
     policy_version: int = 0
     """How many updates the weights that sampled this turn had seen."""
     info: Mapping[str, Any] = field(default_factory=dict)
-    """The environment's flags after the action: success, inadmissible, format_invalid ..."""
+    """The environment's flags after the action, success, inadmissible, format_invalid ..., and what a scorer noted."""
 
 
 class Ending(StrEnum):
@@ -114,6 +114,12 @@ class Trajectory:
     def num_action_tokens(self) -> int:
         """How many tokens the policy sampled."""
         return sum(len(turn.action_ids) for turn in self.turns)
+
+    @property
+    def truncated(self) -> bool:
+        """Whether a limit on tokens cut the episode off: its last turn was not ended, or its context was full."""
+        unended = bool(self.turns) and self.turns[-1].stopped == "length"
+        return self.ending == Ending.CONTEXT_FULL or unended
 
     def segments(self) -> Iterator[Segment]:
         """Gives the rows of this trajectory: turns merge while each prompt starts with everything before it.

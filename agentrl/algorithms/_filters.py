@@ -1,5 +1,7 @@
 """Token filters: which action tokens' loss counts."""
 
+import math
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -32,3 +34,15 @@ def filter_negatives(
     dropped = order[rank >= torch.repeat_interleave(kept, sizes)]
     keep[rows[dropped], columns[dropped]] = False
     return keep
+
+
+def most_uncertain(entropy: Float[Tensor, "B T"], action_mask: Bool[Tensor, "B T"], frac: float) -> Bool[Tensor, "B T"]:
+    """Gives the action tokens where the policy was least certain: the highest `frac` of the batch (arXiv:2506.01939).
+
+    At least one stays; as many as tie with the last that stays do too.
+    """
+    values = entropy[action_mask]
+    if not len(values):
+        return action_mask.clone()
+    num = max(1, math.floor(frac * len(values) + 1e-9))
+    return action_mask & (entropy >= torch.topk(values, num).values[-1])

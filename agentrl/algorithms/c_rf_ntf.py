@@ -7,34 +7,19 @@ Pushing down a token that the policy is sure of moves its probability to everyth
 made of such tokens, and few of them are to blame.
 """
 
-from typing import Annotated
+from typing import Literal
 
-from jaxtyping import Bool, Float
-from pydantic import Field
-from torch import Tensor
-
-from agentrl.algorithms._filters import filter_negatives
 from agentrl.algorithms.c_rf import CRF, CRFConfig
-from agentrl.batch import Batch
 
 
 class CRFNTFConfig(CRFConfig):
     """Knobs of C-RF + NTF."""
 
     name: str = "c_rf_ntf"
-    tau: Annotated[float, Field(gt=0, le=1)] = 0.9
-    """Share of a failed trajectory's tokens, the most probable ones, that is ignored; 1 learns from successes only."""
+    token_filter: Literal["none", "ntf", "entropy"] = "ntf"
 
 
 class CRFNTF(CRF[CRFNTFConfig]):
     """C-RF with negative token filtering."""
 
     Config = CRFNTFConfig
-    needs = frozenset({"current_logprobs"})
-
-    def keep(
-        self, batch: Batch, advantages: Float[Tensor, "B T"], logprobs: Float[Tensor, "B T"]
-    ) -> Bool[Tensor, "B T"]:
-        """Gives all tokens of positive trajectories and the least probable ones of the others."""
-        negative = (advantages < 0).any(1)
-        return filter_negatives(logprobs, batch.action_mask, batch.trajectory, negative, self.config.tau)

@@ -5,7 +5,7 @@
 Weights 1/T_i, then the mean over trajectories; k3 loss to the reference. A group with one reward for all gives 0.
 """
 
-from typing import Literal
+from typing import Literal, TypeVar
 
 from jaxtyping import Float
 from pydantic import NonNegativeFloat, PositiveFloat
@@ -14,7 +14,7 @@ from torch import Tensor
 from agentrl.algorithms._base import Algorithm, AlgorithmConfig, spread
 from agentrl.algorithms._groups import Singleton, centered, group_std, returns_and_groups
 from agentrl.batch import Batch
-from agentrl.loss import Aggregate
+from agentrl.loss import Aggregate, KLEstimator
 
 
 class GRPOConfig(AlgorithmConfig):
@@ -22,10 +22,8 @@ class GRPOConfig(AlgorithmConfig):
 
     name: str = "grpo"
     aggregate: Aggregate = "seq_mean_token_mean"
-    kl_estimator: Literal["none", "k2", "k3"] = "k3"
+    kl_estimator: KLEstimator = "k3"
     kl_coef: NonNegativeFloat = 0.04
-    normalize_std: bool = True
-    """Divide by the group's standard deviation; false is Dr. GRPO's advantage."""
     std_ddof: Literal[0, 1] = 1
     """Divisor of the variance: group size minus this. Public implementations use 1."""
     std_eps: PositiveFloat = 1e-6
@@ -34,7 +32,10 @@ class GRPOConfig(AlgorithmConfig):
     """Advantage of a trajectory alone in its group: zero, or its reward."""
 
 
-class GRPO(Algorithm[GRPOConfig]):
+ConfigT = TypeVar("ConfigT", bound=GRPOConfig)
+
+
+class GRPO(Algorithm[ConfigT]):
     """The z-score of a return within its group."""
 
     Config = GRPOConfig
@@ -43,7 +44,5 @@ class GRPO(Algorithm[GRPOConfig]):
     def advantages(self, batch: Batch) -> Float[Tensor, "B T"]:
         """Gives the z-score within the group."""
         returns, group = returns_and_groups(batch)
-        advantages = centered(returns, group, singleton=self.config.singleton)
-        if self.config.normalize_std:
-            advantages = advantages / (group_std(returns, group, ddof=self.config.std_ddof) + self.config.std_eps)
-        return spread(advantages, batch)
+        std = group_std(returns, group, ddof=self.config.std_ddof)
+        return spread(centered(returns, group, singleton=self.config.singleton) / (std + self.config.std_eps), batch)

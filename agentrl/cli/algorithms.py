@@ -3,10 +3,16 @@
 import argparse
 import inspect
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
 
 from agentrl.cli.parser import add_json
-from agentrl.cli.terminal import as_json, say, table
+from agentrl.cli.terminal import as_json, facts, say, table
+
+if TYPE_CHECKING:
+    from agentrl.algorithms._base import AlgorithmConfig
+    from agentrl.loss import Correction
 
 EXAMPLE = "agentrl algorithms show grpo"
 
@@ -42,20 +48,61 @@ def _about(name: str) -> dict[str, Any]:
     from agentrl.config.document import inline
     from agentrl.config.schema import settings
 
-    algorithm = registry.load("algorithms", name)
+    kind = registry.load("algorithms", name)
+    algorithm = kind(kind.Config())
     knobs = [
         {"key": setting.key, "default": inline(setting.field.default), "help": setting.help}
-        for setting in settings(algorithm.Config, "algorithm.")
-        if setting.key != "algorithm.name"
+        for setting in settings(kind.Config, "algorithm.")
+        if setting.key != "algorithm.name" and not isinstance(setting.field.default, BaseModel)
     ]
-    text = inspect.cleandoc(sys.modules[algorithm.__module__].__doc__ or name)
-    return {"name": name, "text": text, "needs": sorted(algorithm.needs), "knobs": knobs}
+    text = inspect.cleandoc(sys.modules[kind.__module__].__doc__ or name)
+    credit = inspect.cleandoc(kind.__doc__ or name).splitlines()[0]
+    slots = {"credit": credit, **_slots(algorithm.config)}
+    return {"name": name, "text": text, "slots": slots, "needs": sorted(algorithm.requires), "knobs": knobs}
+
+
+def _slots(config: "AlgorithmConfig") -> dict[str, str]:
+    """Gives what an algorithm chooses for each slot of the loss, in a few words."""
+    clip = f"{_bound(config.clip_low)} below, {_bound(config.clip_high)} above"
+    if config.dual_clip is not None:
+        clip += f", {config.dual_clip:g} for negative advantages"
+    filters = {"none": "none", "ntf": f"ntf, tau {config.tau or 0.9:g}"}
+    filters["entropy"] = f"the least certain {config.entropy_frac or 0.2:.0%}"
+    has_clip = config.ratio != "none" and config.surrogate in ("clip", "cispo")
+    return {
+        "token filter": filters[config.token_filter],
+        "ratio": config.ratio,
+        "surrogate": "log pi" if config.ratio == "none" else config.surrogate,
+        "clip": clip if has_clip else "none",
+        "aggregation": config.aggregate,
+        "reference KL": "none"
+        if config.kl_estimator == "none"
+        else f"{config.kl_estimator} in the {config.kl_in}, x {config.kl_coef:g}",
+        "correction": _correction(config.correction),
+    }
+
+
+def _correction(correction: "Correction") -> str:
+    words = [correction.level]
+    if correction.level != "none" and (correction.low, correction.high) != (None, None):
+        words.append(f"{correction.outside} outside {_bound(correction.low)} to {_bound(correction.high)}")
+    if correction.veto is not None:
+        words.append(f"drop a trajectory with a ratio below {correction.veto:g}")
+    if correction.max_divergence is not None:
+        words.append(f"drop a trajectory beyond {correction.max_divergence:g} nats")
+    return ", ".join(words)
+
+
+def _bound(value: float | None) -> str:
+    return "none" if value is None else f"{value:g}"
 
 
 def _print(about: dict[str, Any]) -> None:
     say(f"{about['name']}", style="bold cyan")
     say(about["text"])
-    say(f"\nneeds   {', '.join(about['needs']) or 'nothing but trajectories'}\n")
+    say()
+    facts([*about["slots"].items(), ("needs", ", ".join(about["needs"]) or "nothing but trajectories")])
+    say()
     for knob in about["knobs"]:
         say(f"{knob['key']} = {knob['default']}", style="bold")
         say(f"    {knob['help']}")

@@ -1,14 +1,15 @@
-"""Measure speed on fixed workloads: an environment's steps, rollouts, updates.
+"""Measure speed on fixed workloads: an environment's steps, rollouts, updates, the loss against a peer's.
 
 The numbers compare machines, and one version with the next; take them while nothing else runs.
 """
 
 import argparse
+import os
 from typing import Any
 
 from agentrl.cli.envs import env_ids
 from agentrl.cli.parser import add_json, add_options, read_options, real, whole
-from agentrl.cli.terminal import as_json, facts, say
+from agentrl.cli.terminal import as_json, facts, say, table
 from agentrl.errors import NotFound, did_you_mean
 
 EXAMPLE = "agentrl bench env ALFWorld --seconds 5"
@@ -16,27 +17,48 @@ EXAMPLE = "agentrl bench env ALFWorld --seconds 5"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="env|rollout|update")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="env|rollout|update|loss")
     env = actions.add_parser("env", help="steps a second of an environment", example=EXAMPLE)
     env.add_argument("id", metavar="NAME", help="e.g. ALFWorld, or a whole id")
     env.add_argument("--seconds", type=real(0.001), default=3.0, metavar="S", help="of each part; 3 by default")
     add_options(env)
     rollout = actions.add_parser("rollout", help="tokens a second of playing", example="agentrl bench rollout --json")
     update = actions.add_parser("update", help="tokens a second of learning", example="agentrl bench update --json")
+    loss = actions.add_parser(
+        "loss", help="advantages, loss and gradient against verl's, where it is installed", example="agentrl bench loss"
+    )
     for one in (rollout, update):
         one.add_argument("--repeats", type=whole(1), default=3, metavar="N", help="tells the median of N; 3 by default")
-    for one in (env, rollout, update):
+    loss.add_argument("--repeats", type=whole(1), default=10, metavar="N", help="tells the least of N; 10 by default")
+    for one in (env, rollout, update, loss):
         add_json(one)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measures."""
+    if arguments.action == "loss":
+        return _losses(arguments)
     found = _measure(arguments)
     if arguments.json:
         as_json({"bench": arguments.action, **found})
     else:
         say(f"bench {arguments.action} {getattr(arguments, 'id', '')}", style="bold cyan")
         facts([(name, f"{value:,.4g}" if value < 1000 else f"{value:,.0f}") for name, value in found.items()])
+    return 0
+
+
+def _losses(arguments: argparse.Namespace) -> int:
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's profiler, which measures memory, talks a lot
+    from agentrl.bench.losses import measure_losses
+
+    rows = measure_losses(repeats=arguments.repeats)
+    if arguments.json:
+        as_json({"bench": "loss", "rows": rows})
+        return 0
+    written = [[f"{value:.3g}" if isinstance(value, float) else str(value) for value in row.values()] for row in rows]
+    table([tuple(rows[0]), *map(tuple, written)])
+    if "verl_s" not in rows[0]:
+        say("verl is not installed, so there is nothing to compare with: pip install verl")
     return 0
 
 

@@ -113,7 +113,9 @@ def _validate(tree: dict[str, Any], written: Mapping[str, str], problems: list[s
         return None
     if algorithm is None:
         return None
-    for key, problem in config.check(str(name), algorithm.needs):
+    own = [(f"algorithm.{knob}", problem) for knob, problem in config.algorithm.problems()]
+    together = [] if own else config.check(str(name), algorithm(config.algorithm).requires)
+    for key, problem in [*own, *together]:
         problems.append(f"{_where(key, written)}: {key}: {problem}")
     return config
 

@@ -1,8 +1,9 @@
-"""Every setting of a run, in nine sections. The text under a field is its help.
+"""Every setting of a run, in ten sections. The text under a field is its help.
 
 The section `algorithm` is the chosen algorithm's own `Config`, which stays with the algorithm.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterator
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, get_args
 
@@ -107,6 +108,42 @@ class RolloutConfig(Section):
     """Episodes played at a time. Changes the speed only, never the episodes; 64 by default, which fills one GPU."""
 
 
+class RewardConfig(Section):
+    """Who says what an episode is worth. Only training is paid by it: evaluations count the environment's success."""
+
+    source: Literal["env", "model", "function"] = "env"
+    """Who pays: the environment (default), a Bradley-Terry reward model, or a function of yours."""
+    path: str | None = None
+    """The reward model: Hugging Face id or folder of a sequence classifier that gives one number. The function:
+    package.module:function, which takes the trajectories of a step and gives a number for each. None by default."""
+    per_turn: bool = False
+    """A process reward: a model judges the conversation up to each turn, a function gives a list of numbers for each
+    episode. False, the default, judges whole episodes and pays on their last turn."""
+    add: bool = False
+    """Adds to what the environment pays; False, the default, replaces it."""
+    scale: PositiveFloat = 1.0
+    """Factor on what the source gives; 1 by default. Matters where a KL is in the reward, or the environment's is."""
+    clip: PositiveFloat | None = None
+    """What the source gives for a turn is then cut to -clip .. clip. None, the default, cuts nothing."""
+
+    def problems(self) -> list[tuple[str, str]]:
+        """Gives (knob, problem) for what is missing and for what was set without effect; each says what to do."""
+        if self.source == "env":
+            reasons = {
+                "path": "the environment is loaded by env.id",
+                "per_turn": "the environment pays each turn already",
+                "add": "the environment would be added to itself",
+            }
+            do = "leave it out, or set reward.source: model or function"
+            return [(knob, f"no effect, {why}; {do}") for knob, why in reasons.items() if getattr(self, knob)]
+        if self.path is None:
+            asked = "the reward model's folder or id" if self.source == "model" else "package.module:function"
+            return [("path", f"required by source {self.source}; set it to {asked}")]
+        if self.source == "function" and not re.fullmatch(r"[\w.]+:[\w.]+", self.path):
+            return [("path", f"{self.path!r} names no function; write package.module:function")]
+        return []
+
+
 class TrainingConfig(Section):
     """How the policy is updated."""
 
@@ -192,6 +229,8 @@ class RunConfig(Section, Generic[AlgorithmT]):
     """What samples the policy's tokens."""
     rollout: RolloutConfig = RolloutConfig()
     """How many episodes each step plays."""
+    reward: RewardConfig = RewardConfig()
+    """Who says what an episode is worth."""
     algorithm: AlgorithmT
     """The algorithm's name, required, and its own knobs: `agentrl algorithms show NAME`."""
     training: TrainingConfig = TrainingConfig()
@@ -201,18 +240,24 @@ class RunConfig(Section, Generic[AlgorithmT]):
     sft: SFTConfig | None = None
     """Supervised warm-up before RL. None, the default: none."""
 
-    def check(self, name: str, needs: Collection[str]) -> list[tuple[str, str]]:
+    def check(self, name: str, requires: Collection[str]) -> list[tuple[str, str]]:
         """Gives (key, problem) for settings that are fine alone but not together.
 
         Args:
             name: the algorithm's.
-            needs: what it asks for, of "groups", "reference" and "current_logprobs".
+            requires: what it asks of a run, such as "groups".
         """
         num_episodes = self.rollout.tasks_per_step * self.rollout.group_size
-        problems = []
-        if "groups" in needs and self.rollout.group_size == 1:
+        problems = [(f"reward.{knob}", problem) for knob, problem in self.reward.problems()]
+        if "groups" in requires and self.rollout.group_size == 1:
             problem = f"1 leaves {name} nothing to compare an episode with, every advantage would be 0"
             problems.append(("rollout.group_size", f"{problem}; set 2 or more (8 is usual), or algorithm.name: c_rf"))
+        if "correction" in requires and self.training.old_logprobs == "rollout":
+            problem = "the engine's log-probabilities are taken for the trainer's, so there is nothing to correct"
+            problems.append(("algorithm.correction", f"{problem}; set training.old_logprobs: recompute"))
+        if self.training.minibatches > 1 and "one_update" in requires:
+            problem = f"{self.training.minibatches} optimizer steps, of which {name} can make one: it has no ratio"
+            problems.append(("training.minibatches", f"{problem}; set 1, or algorithm.ratio: token"))
         if self.engine.max_tokens >= self.engine.context_tokens:
             problem = f"{self.engine.max_tokens} leaves no room for a prompt in engine.context_tokens"
             problems.append(("engine.max_tokens", f"{problem}; set less than {self.engine.context_tokens}"))

@@ -8,9 +8,10 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
+from agentrl.algorithms._base import Algorithm
 from agentrl.chat import ChatFormat
 from agentrl.errors import DataError
-from agentrl.policy import Policy
+from agentrl.policy import Critic, Policy
 
 
 @dataclass(frozen=True)
@@ -40,28 +41,45 @@ def latest_checkpoint(run_dir: Path) -> Path:
     return folders[-1]
 
 
-def save_checkpoint(
-    folder: Path, policy: Policy, chat: ChatFormat, optimizer: torch.optim.Optimizer, progress: Progress
-) -> None:
+@dataclass
+class Learner:
+    """All that learns in a run, and so all that a checkpoint keeps."""
+
+    policy: Policy
+    optimizer: torch.optim.Optimizer
+    algorithm: Algorithm | None = None
+    """It may remember something from step to step."""
+    critic: Critic | None = None
+
+
+def save_checkpoint(folder: Path, learner: Learner, chat: ChatFormat, progress: Progress) -> None:
     """Writes a checkpoint; a folder that exists is complete."""
     unfinished = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(unfinished, ignore_errors=True)
-    policy.model.save_pretrained(unfinished)
+    learner.policy.model.save_pretrained(unfinished)
     chat.tokenizer.save_pretrained(unfinished)
-    torch.save(optimizer.state_dict(), unfinished / "optimizer.pt")
+    torch.save(learner.optimizer.state_dict(), unfinished / "optimizer.pt")
+    if learner.critic is not None:
+        torch.save(learner.critic.state_dict(), unfinished / "critic.pt")
+    if learner.algorithm is not None and (memory := learner.algorithm.credit_source.state()):
+        (unfinished / "algorithm.json").write_text(json.dumps(memory))
     (unfinished / "state.json").write_text(json.dumps(asdict(progress)))
     shutil.rmtree(folder, ignore_errors=True)
     unfinished.rename(folder)
 
 
-def load_checkpoint(folder: Path, policy: Policy, optimizer: torch.optim.Optimizer) -> Progress:
-    """Puts a checkpoint's weights and optimizer state in place, bit for bit, and gives its progress."""
+def load_checkpoint(folder: Path, learner: Learner) -> Progress:
+    """Puts a checkpoint's weights, optimizer state and memory in place, bit for bit, and gives its progress."""
     weights = load_file(folder / "model.safetensors")
-    own = dict(policy.weights())
+    own = dict(learner.policy.weights())
     if missing := sorted(set(own) - set(weights)):
         raise DataError(f"{folder}: the checkpoint lacks {', '.join(missing[:3])}; it belongs to another model")
     with torch.no_grad():
         for name, value in own.items():
             value.copy_(weights[name])
-    optimizer.load_state_dict(torch.load(folder / "optimizer.pt", weights_only=True))
+    learner.optimizer.load_state_dict(torch.load(folder / "optimizer.pt", weights_only=True))
+    if learner.critic is not None:
+        learner.critic.load_state_dict(torch.load(folder / "critic.pt", weights_only=True))
+    if learner.algorithm is not None and (folder / "algorithm.json").is_file():
+        learner.algorithm.credit_source.restore(json.loads((folder / "algorithm.json").read_text()))
     return Progress(**json.loads((folder / "state.json").read_text()))

@@ -4,8 +4,8 @@ Every rank plays its share of the episodes, sees all trajectories, and back-prop
 and statistics come from the whole step, so the gradient is the one that a single process would compute.
 """
 
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
 import torch
@@ -66,9 +66,14 @@ class Ranks:
         assert isinstance(total, Tensor)
         return total
 
-    def without_sync(self, module: torch.nn.Module, *, last: bool) -> AbstractContextManager[None]:
+    @contextmanager
+    def without_sync(self, *modules: torch.nn.Module | None, last: bool) -> Iterator[None]:
         """Gives the context of a backward pass: gradients cross ranks in the last one only."""
-        return nullcontext() if last else self._accelerator.no_sync(module)
+        with ExitStack() as stack:
+            for module in modules:
+                if module is not None and not last:
+                    stack.enter_context(self._accelerator.no_sync(module))
+            yield
 
     def backward(self, loss: Tensor) -> None:
         """Back-propagates this rank's part of the step's loss; undoes the averaging over ranks."""

@@ -8,11 +8,9 @@ from typing import Protocol, runtime_checkable
 
 from agentrl.batch import make_batch
 from agentrl.config.schema import TrainingConfig
-from agentrl.rollout import Collector, EngineAgent
-from agentrl.tally import Tally
-from agentrl.tasks import TaskSampler
 from agentrl.trackers._base import Tracker
 from agentrl.training.distributed import Ranks
+from agentrl.training.experience import Gatherer
 from agentrl.training.optimizer import learning_rate
 from agentrl.training.update import Updater
 from agentrl.trajectory import Trajectory
@@ -39,9 +37,7 @@ class Keeper(Protocol):
 class Trainer:
     """Trains an agent: the parts are given, the order is here."""
 
-    agent: EngineAgent
-    collector: Collector
-    sampler: TaskSampler
+    gatherer: Gatherer
     updater: Updater
     keeper: Keeper
     trackers: Sequence[Tracker]
@@ -72,13 +68,12 @@ class Trainer:
         """Plays one batch of episodes, learns from it and gives the metrics."""
         clock, step = Clock(), self.next_step
         with clock("rollout"):
-            tasks = self.ranks.share(self.sampler.batch(step))
-            trajectories = self.ranks.merge(self.collector.play(self.agent, tasks))
+            experience = self.gatherer.gather(step)
         if self.ranks.is_main:
-            self.keeper.rollouts(step, trajectories)
-        sampled = sum(trajectory.num_action_tokens for trajectory in trajectories)
-        metrics = Tally(trajectories).metrics() | {"rollout/tokens_per_s": sampled / clock.seconds("rollout")}
-        batch = make_batch(trajectories)
+            self.keeper.rollouts(step, experience.played)
+        sampled = sum(trajectory.num_action_tokens for trajectory in experience.played)
+        metrics = experience.metrics | {"rollout/tokens_per_s": sampled / clock.seconds("rollout")}
+        batch = make_batch(experience.trajectories, experience.baselines)
         rate = learning_rate(self.config, step)
         self.updater.set_learning_rate(rate)
         if batch.action_mask.any():
@@ -92,7 +87,7 @@ class Trainer:
         return metrics | {"policy/learning_rate": rate} | clock.metrics()
 
     def _sync(self) -> None:
-        self.agent.engine.load_weights(self.updater.policy.weights(), version=self.version)
+        self.gatherer.agent.engine.load_weights(self.updater.policy.weights(), version=self.version)
 
     @property
     def _is_done(self) -> bool:

@@ -4,50 +4,26 @@ Letters: B rows, T tokens. What an optimizer step needs to know as a whole (weig
 is cut into micro-batches, so the cut changes nothing but memory.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from agentrl.algorithms._base import Algorithm
 from agentrl.algorithms._groups import returns_and_groups
 from agentrl.batch import Batch
 from agentrl.config.schema import TrainingConfig
-from agentrl.loss import LossOutput, kl_estimate, policy_loss, token_weights
-from agentrl.policy import Policy
+from agentrl.loss import LossOutput, kl_estimate, value_loss
+from agentrl.policy import Critic, Policy
 from agentrl.training.distributed import Ranks
 from agentrl.training.optimizer import set_learning_rate
-
-
-@dataclass(frozen=True)
-class OptimizerStep:
-    """All of one optimizer step."""
-
-    batch: Batch
-    advantages: Float[Tensor, "B T"]
-    keep: Bool[Tensor, "B T"]
-    weights: Float[Tensor, "B T"]
-
-    def select(self, rows: Int[Tensor, " b"]) -> "OptimizerStep":
-        """Gives some rows; their weights stay those of the whole step."""
-        batch = self.batch.select(rows)
-        width = batch.input_ids.shape[1]
-        return OptimizerStep(batch, self.advantages[rows, :width], self.keep[rows, :width], self.weights[rows, :width])
-
-    def to(self, device: torch.device) -> "OptimizerStep":
-        """Gives the step on a device."""
-        keep, weights = self.keep.to(device), self.weights.to(device)
-        return OptimizerStep(self.batch.to(device), self.advantages.to(device), keep, weights)
-
-    def silenced(self) -> "OptimizerStep":
-        """Gives the step with no action tokens: no gradient, and no counts."""
-        return replace(self, batch=replace(self.batch, action_mask=torch.zeros_like(self.batch.action_mask)))
+from agentrl.training.plan import OptimizerStep, plan, step_loss
 
 
 class Updater:
-    """Trains a policy on batches."""
+    """Trains a policy, and the critic where there is one, on batches."""
 
     def __init__(
         self,
@@ -58,10 +34,14 @@ class Updater:
         config: TrainingConfig,
         ranks: Ranks,
         reference: Policy | None = None,
+        critic: Critic | None = None,
     ) -> None:
         self.policy = policy
         """What is trained."""
+        self.critic = critic
+        """What is trained beside it; its parameters are the optimizer's too."""
         self._trained = ranks.wrap(policy)
+        self._trained_critic = None if critic is None else ranks.wrap(critic)
         self._algorithm = algorithm
         self._optimizer = optimizer
         self._config = config
@@ -73,45 +53,66 @@ class Updater:
         set_learning_rate(self._optimizer, rate)
 
     def annotate(self, batch: Batch) -> Batch:
-        """Fills in the old policy's log-probabilities and, where the algorithm needs it, the reference's."""
-        old = batch.rollout_logprobs
-        if self._config.old_logprobs == "recompute":
-            old = self._logprobs(self.policy, batch)
-        reference = self._logprobs(self._reference, batch) if self._reference else None
-        return replace(batch, old_logprobs=old, ref_logprobs=reference)
+        """Fills in what the algorithm needs to know of the batch.
+
+        Log-probabilities and entropy of the old policy, log-probabilities of the reference, the exact KL between the
+        two, the critic's values.
+        """
+        requires = self._algorithm.requires
+        if self._config.old_logprobs == "recompute" or "entropy" in requires:
+            old, entropy = self._evaluated(self.policy, batch)
+            batch = replace(batch, old_logprobs=old, old_entropy=entropy)
+        if self._config.old_logprobs == "rollout":
+            batch = replace(batch, old_logprobs=batch.rollout_logprobs)
+        if self._reference and "reference" in requires:
+            batch = replace(batch, ref_logprobs=self._evaluated(self._reference, batch)[0])
+        if self._reference and "reference_kl" in requires:
+            reference = self._reference
+            batch = replace(batch, ref_kl=self._by_token(batch, lambda part: (self.policy.kl(reference, part),))[0])
+        if self.critic is not None:
+            critic = self.critic
+            batch = replace(batch, values=self._by_token(batch, lambda part: (critic(part),))[0])
+        return batch
 
     def update(self, batch: Batch, *, seed: int) -> dict[str, float]:
         """Makes `minibatches` optimizer steps of an annotated batch and gives their metrics, averaged over tokens.
 
         A minibatch holds whole trajectories. Advantages are the whole batch's.
         """
-        advantages = self._algorithm.advantages(batch)
+        advantages = self._algorithm.credit(batch)
+        targets = self._algorithm.value_targets(batch) if self.critic is not None else None
         sums: dict[str, Tensor] = {}
         norms = []
         for number, rows in enumerate(_minibatches(batch, self._config.minibatches, seed)):
-            part, part_advantages = batch.select(rows), advantages[rows]
-            step = self._plan(part, part_advantages[:, : part.input_ids.shape[1]], first=number == 0)
+            part = batch.select(rows)
+            width = part.input_ids.shape[1]
+            step = plan(
+                self._algorithm,
+                part,
+                advantages[rows, :width],
+                self._current(part, first=number == 0),
+                value_targets=None if targets is None else targets[rows, :width],
+            )
             for name, value in self._backward(step, first=number == 0).items():
                 sums[name] = sums.get(name, torch.zeros(())) + value
             norms.append(torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self._config.max_grad_norm))
+            if self.critic is not None:
+                torch.nn.utils.clip_grad_norm_(self.critic.parameters(), self._config.max_grad_norm)
             self._optimizer.step()
             self._optimizer.zero_grad(set_to_none=True)
+        if "updated_logprobs" in self._algorithm.requires:
+            self._algorithm.credit_source.learn(batch, self._evaluated(self.policy, batch)[0])
         return _metrics(sums, norms, batch)
 
-    def _plan(self, batch: Batch, advantages: Float[Tensor, "B T"], *, first: bool) -> OptimizerStep:
-        assert batch.old_logprobs is not None, "annotate the batch first"
-        current = batch.old_logprobs
-        if not first and "current_logprobs" in self._algorithm.requires:
-            current = self._logprobs(self.policy, batch)
-        config = self._algorithm.config
-        weights = token_weights(
-            config.aggregate,
-            batch.action_mask,
-            batch.trajectory,
-            positive=(advantages > 0).any(1),
-            horizon=config.horizon,
-        )
-        return OptimizerStep(batch, advantages, self._algorithm.keep(batch, advantages, current), weights)
+    def _current(self, batch: Batch, *, first: bool) -> Float[Tensor, "B T"] | None:
+        """Gives the policy's log-probabilities now, where the algorithm asks for them and they are not the old ones.
+
+        The engine's are taken for the trainer's where the user says so; a coupled loss must have the trainer's own.
+        """
+        coupled = self._algorithm.config.is_coupled and self._config.old_logprobs == "rollout"
+        if "current_logprobs" in self._algorithm.requires and (not first or coupled):
+            return self._evaluated(self.policy, batch)[0]
+        return None
 
     def _backward(self, step: OptimizerStep, *, first: bool) -> dict[str, Tensor]:
         """Accumulates the step's gradient and gives its sums over all ranks."""
@@ -120,43 +121,60 @@ class Updater:
             step, micros = step.silenced(), [torch.zeros(1, dtype=torch.int64)]
         sums: dict[str, Tensor] = {}
         for number, rows in enumerate(micros):
-            with self._ranks.without_sync(self._trained, last=number == len(micros) - 1):
+            last = number == len(micros) - 1
+            with self._ranks.without_sync(self._trained, self._trained_critic, last=last):
                 output = self._loss(step.select(rows).to(self._ranks.device), measure_mismatch=first)
                 self._ranks.backward(output.loss)
             for name, value in output.sums.items():
                 sums[name] = sums.get(name, torch.zeros(())) + value.detach().cpu()
-        return dict(zip(sums, self._ranks.sum(sums.values()), strict=True))
+        return dict(zip(sums, self._ranks.sum(sums.values()), strict=True)) | dict(step.sums)
 
     def _loss(self, step: OptimizerStep, *, measure_mismatch: bool) -> LossOutput:
         """Gives a micro-batch's loss; in the first optimizer step also how far the engine was from the trainer."""
         batch, mask = step.batch, step.batch.action_mask
-        assert batch.old_logprobs is not None, "annotate the batch first"
         logprobs, entropy = self._trained(batch)
-        output = policy_loss(
-            self._algorithm.config,
-            logprobs=logprobs,
-            old_logprobs=batch.old_logprobs,
-            advantages=step.advantages,
-            action_mask=mask,
-            keep=step.keep,
-            weights=step.weights,
-            ref_logprobs=batch.ref_logprobs,
-        )
+        output = step_loss(self._algorithm, step, logprobs)
         sums = output.sums | {"tokens": mask.sum(), "entropy": torch.where(mask, entropy, 0.0).sum()}
         if measure_mismatch:
             off = torch.where(mask, (logprobs.detach() - batch.rollout_logprobs).abs(), 0.0)
             kl = kl_estimate("k3", batch.rollout_logprobs, logprobs.detach(), mask)
             sums |= {"mismatch": off.sum(), "mismatch_kl": kl.sum(), "mismatch_tokens": mask.sum()}
-        return replace(output, sums=sums)
+        if self._trained_critic is None:
+            return replace(output, sums=sums)
+        critic = self._value_loss(step)
+        return LossOutput(output.loss + critic.loss, sums | critic.sums)
+
+    def _value_loss(self, step: OptimizerStep) -> LossOutput:
+        batch = step.batch
+        assert self._trained_critic is not None
+        assert batch.values is not None
+        assert step.value_targets is not None
+        return value_loss(
+            self._trained_critic(batch),
+            old_values=batch.values,
+            targets=step.value_targets,
+            action_mask=batch.action_mask,
+            weights=step.weights,
+            clip=self._algorithm.credit_source.critic.value_clip,
+        )
+
+    def _evaluated(self, policy: Policy, batch: Batch) -> tuple[Float[Tensor, "B T"], Float[Tensor, "B T"]]:
+        """Gives a policy's log-probabilities and entropies, without gradient."""
+        logprobs, entropy = self._by_token(batch, policy)
+        return logprobs, entropy
 
     @torch.no_grad()
-    def _logprobs(self, policy: Policy, batch: Batch) -> Float[Tensor, "B T"]:
-        out = torch.zeros_like(batch.rollout_logprobs)
-        for rows in micro_batches(self._my_rows(batch), self._config.micro_batch_tokens):
+    def _by_token(self, batch: Batch, compute: Callable[[Batch], Sequence[Tensor]]) -> list[Tensor]:
+        """Gives what `compute` says of each action token, 0 elsewhere, as [B, T]; each rank computes its rows."""
+        found: list[Tensor] = []
+        own = list(micro_batches(self._my_rows(batch), self._config.micro_batch_tokens))
+        for rows in own or [torch.zeros(1, dtype=torch.int64)]:  # without a row of its own, a rank says 0 of one
             part = batch.select(rows).to(self._ranks.device)
-            logprobs, _ = policy(part)
-            out[rows, : logprobs.shape[1]] = torch.where(part.action_mask, logprobs, 0.0).cpu()
-        return self._ranks.sum([out])[0]
+            values = compute(part)
+            found = found or [torch.zeros_like(batch.rollout_logprobs, dtype=value.dtype) for value in values]
+            for out, value in zip(found, values, strict=True):
+                out[rows, : value.shape[1]] = torch.where(part.action_mask & bool(own), value, 0.0).cpu()
+        return self._ranks.sum(found)
 
     def _my_rows(self, batch: Batch) -> list[tuple[int, int]]:
         """Gives (length, row) of this rank's rows, longest first, dealt out so that ranks get equal work."""
@@ -208,4 +226,15 @@ def _metrics(sums: dict[str, Tensor], norms: list[Tensor], batch: Batch) -> dict
         "policy/rollout_mismatch_mean": total["mismatch"] / max(total["mismatch_tokens"], 1),
         "policy/rollout_mismatch_kl": total["mismatch_kl"] / max(total["mismatch_tokens"], 1),
         "policy/grad_norm": float(sum(norms)) / num,
+    } | _critic_metrics(total, batch, num)
+
+
+def _critic_metrics(total: dict[str, float], batch: Batch, num: int) -> dict[str, float]:
+    """Gives the critic's metrics, none without a critic."""
+    if "value_loss" not in total or batch.values is None:
+        return {}
+    return {
+        "critic/loss": total["value_loss"] / num,
+        "critic/clip_frac": total["value_clipped"] / max(total["tokens"], 1),
+        "critic/value": float(batch.values[batch.action_mask].mean()),
     }

@@ -11,8 +11,8 @@ from agentrl import registry
 from agentrl.algorithms._base import Algorithm
 from agentrl.batch import Batch, make_batch
 from agentrl.config.schema import TrainingConfig
-from agentrl.loss import token_weights
 from agentrl.training.distributed import Ranks
+from agentrl.training.plan import plan as plan_step
 from agentrl.training.update import Updater
 from agentrl.trajectory import Trajectory
 from tests.episodes import MOST_TOKENS, episode
@@ -28,8 +28,7 @@ NUM_IDS = MOST_TOKENS * (len(LENGTHS) + 1)
 def algorithm(request: pytest.FixtureRequest) -> Algorithm:
     """Gives each algorithm with its defaults, but a filter that would keep other tokens row by row."""
     kind = registry.load("algorithms", request.param)
-    known = kind.Config.model_fields
-    return kind(kind.Config(**({"tau": 0.7} if "tau" in known else {})))
+    return kind(kind.Config(**({"tau": 0.7} if kind.Config().token_filter == "ntf" else {})))
 
 
 def episodes(*, whole: bool = True, order: Iterable[int] = range(len(LENGTHS))) -> list[Trajectory]:
@@ -47,13 +46,25 @@ def tables() -> list[Tensor]:
 
 
 def annotated(trajectories: Sequence[Trajectory]) -> Batch:
-    batch = make_batch(trajectories)
+    """Gives a batch with all that any algorithm asks for, each a function of the token's id."""
+    batch = make_batch(trajectories, baselines={group: 0.1 * group for group in GROUPS})
     _, old, reference = tables()
-    return replace(batch, old_logprobs=old[batch.input_ids], ref_logprobs=reference[batch.input_ids])
+    noise = torch.rand(3, NUM_IDS, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    extra = [torch.where(batch.action_mask, one[batch.input_ids], 0.0) for one in noise]
+    return replace(
+        batch,
+        rollout_logprobs=old[batch.input_ids] + 0.02 * extra[0],
+        old_logprobs=old[batch.input_ids],
+        ref_logprobs=reference[batch.input_ids],
+        old_entropy=extra[0],
+        ref_kl=extra[1],
+        values=extra[2],
+    )
 
 
 def gradient(algorithm: Algorithm, batch: Batch, *, micro_batch_tokens: int = 10_000) -> Tensor:
     """Gives d loss / d log-probability by token id, from one optimizer step of plain gradient descent."""
+    algorithm = type(algorithm)(algorithm.config)  # one that remembers nothing yet
     table = tables()[0]
     policy = TablePolicy(table)
     optimizer = torch.optim.SGD(policy.parameters(), lr=1.0)
@@ -81,17 +92,8 @@ class Plan:
 
 
 def plan(algorithm: Algorithm, batch: Batch) -> Plan:
-    advantages = algorithm.advantages(batch)
-    assert batch.old_logprobs is not None
-    weights = token_weights(
-        algorithm.config.aggregate,
-        batch.action_mask,
-        batch.trajectory,
-        positive=(advantages > 0).any(1),
-        horizon=algorithm.config.horizon,
-    )
-    keep = algorithm.keep(batch, advantages, batch.old_logprobs)
-    return Plan(*(by_id(batch, value) for value in (advantages, keep, weights)))
+    step = plan_step(algorithm, batch, algorithm.credit(batch), None)
+    return Plan(*(by_id(batch, value) for value in (step.advantages, step.keep, step.weights)))
 
 
 def wider(batch: Batch) -> Batch:
@@ -160,12 +162,35 @@ def test_on_policy_the_gradient_is_that_of_reinforce(algorithm: Algorithm) -> No
     batch = annotated(episodes())
     batch = replace(batch, old_logprobs=current[batch.input_ids], ref_logprobs=current[batch.input_ids])
     found = plan(algorithm, batch)
-    assert_same(gradient(algorithm, batch), -found.weights * found.keep * found.advantages)
+    expected = -found.weights * found.keep * found.advantages
+    if algorithm.config.surrogate == "gvpo":  # a regression: coef / (G (n - 1)) in place of 1 / S, on the trajectory
+        scale = [
+            sum(lengths) * len(GROUPS) / (len({*GROUPS}) * (GROUPS.count(group) - 1))
+            for lengths, group in zip(LENGTHS, GROUPS, strict=True)
+        ]
+        by_trajectory = torch.tensor(scale, dtype=torch.float64)[batch.trajectory, None].expand_as(batch.action_mask)
+        expected = expected * algorithm.config.gvpo_coef * by_id(batch, by_trajectory)
+    assert_same(gradient(algorithm, batch), expected)
+
+
+def test_its_name_is_its_files_and_none_of_its_defaults_is_without_effect(algorithm: Algorithm) -> None:
+    kind = registry.load("algorithms", algorithm.config.name)
+    assert type(algorithm) is kind
+    assert kind.Config().problems() == []
+
+
+def test_its_credit_serves_another_algorithm(algorithm: Algorithm) -> None:
+    name = algorithm.config.name
+    host = registry.load("algorithms", "w_reinforce" if name == "dr_grpo" else "dr_grpo")
+    batch = annotated(episodes())
+    assert_same(host(host.Config(credit=name)).credit(batch), algorithm.advantages(batch))
 
 
 def test_an_algorithm_that_compares_groups_learns_nothing_from_equal_returns(algorithm: Algorithm) -> None:
     if "groups" not in algorithm.needs:
         pytest.skip("it compares no groups")
+    if algorithm.config.name == "gigpo":
+        pytest.skip("its turns differ in how far they are from the end")
     equal = [episode(i, lengths, episode_return=0.1, group=GROUPS[i]) for i, lengths in enumerate(LENGTHS)]
     assert not algorithm.advantages(annotated(equal)).any()
 

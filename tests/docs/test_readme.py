@@ -24,7 +24,7 @@ README, ENVS_README = ROOT / "README.md", ROOT / "envs" / "README.md"
 BLOCK = re.compile(r"(?:^(?: {4}.*)?\n)+", re.M)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 INLINE = re.compile(r"`([^`\n]+)`")
-COMMAND = re.compile(r"(agentrl|python scripts/\S+|make|pip|alfworld-download)(?= |$)")
+COMMAND = re.compile(r"(agentrl|python (?:scripts/|-m )\S+|make|pip|alfworld-download)(?= |$)")
 SMALL = ("--set", "training.steps=1", "rollout.tasks_per_step=2", "env.max_turns=1")
 """Turns a shipped configuration into a run of seconds."""
 UNMEASURED = ("tasks.eval_in=null", "tasks.eval_out=null")
@@ -68,13 +68,17 @@ RUNS = {
     "agentrl envs new my_env": Run(),
     "agentrl envs check my_env:me/MyEnv-v0": Run(before=(("agentrl", "envs", "new", "my_env"),)),
     "agentrl algorithms list": Run(),
+    "agentrl algorithms show zcpo": Run(),
+    "agentrl train algorithms/gspo": Run((*SMALL, *UNMEASURED)),
     "agentrl config explain training.steps": Run(),
+    "agentrl config explain reward": Run(),
     "agentrl view runs/latest": Run(before=(TRAINED,)),
     "agentrl doctor": Run(),
 }
 SCRIPTS = {
     "python scripts/get_alfworld.py": "test_the_script_finds_the_official_games_where_the_download_puts_them",
     "python scripts/get_alfworld.py --from FOLDER_OR_ARCHIVE": "test_the_script_reads_a_folder_and_an_archive",
+    "python -m tests.golden --dir DIR": "test_golden_files_of_a_folder_are_compared",
 }
 """Commands that a test of their own runs."""
 NOT_RUN = {
@@ -179,6 +183,15 @@ def test_the_script_reads_a_folder_and_an_archive(data_dir, tmp_path):
     shutil.unpack_archive(archive, tmp_path / "games", filter="data")
     same = script("--from", str(tmp_path / "games"), "--to", str(tmp_path / "b"), home=tmp_path)
     assert told.splitlines()[:3] == same.splitlines()[:3]
+
+
+def test_golden_files_of_a_folder_are_compared(tmp_path):
+    file = "formula_crf_loss.json.gz"
+    shutil.copy(ROOT / "tests/golden/selection" / file, tmp_path / file)
+    command = [sys.executable, "-m", "tests.golden", "--dir", str(tmp_path)]
+    told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert "formula_crf_loss" in told
+    assert "1 files, 0 failed" in told
 
 
 def test_without_games_the_script_says_in_a_line_what_to_do(tmp_path):

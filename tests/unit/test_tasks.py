@@ -55,6 +55,25 @@ def test_no_seed_is_used_again_in_later_steps() -> None:
     assert all(0 <= seed < 2**62 for seed in seeds)
 
 
+def test_a_refill_gives_new_tasks_and_the_same_ones_each_time() -> None:
+    source = TaskSampler(TASKS, tasks_per_step=4, group_size=2, seed=0)
+    batch = source.batch(3)
+    played = {task.id for task in batch}
+    refill = source.refill(3, 0, 2, played)
+    assert refill == TaskSampler(TASKS, tasks_per_step=4, group_size=2, seed=0).refill(3, 0, 2, played)
+    assert source.batch(3) == batch
+    assert not {task.id for task in refill} & played
+    assert [task.group for task in refill] == [4, 4, 5, 5]
+    assert len({task.seed for task in [*batch, *refill]}) == 12
+    assert source.refill(3, 1, 2, played) != refill
+
+
+def test_a_refill_gives_fewer_tasks_when_fewer_are_left() -> None:
+    source = TaskSampler(TASKS, tasks_per_step=8, group_size=1, seed=0)
+    assert len(source.refill(0, 0, 8, {task.id for task in source.batch(0)})) == 2
+    assert source.refill(0, 0, 8, set(TASKS.ids)) == []
+
+
 def test_an_evaluation_plays_every_task_the_same_number_of_times() -> None:
     plan = every_task(TASKS, samples=3, seed=0)
     assert [task.id for task in plan] == [task_id for task_id in TASKS.ids for _ in range(3)]

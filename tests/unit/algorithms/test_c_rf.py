@@ -2,7 +2,6 @@ import pytest
 import torch
 
 from agentrl.algorithms.c_rf import CRF, CRFConfig
-from agentrl.algorithms.c_rf_ntf import CRFNTF, CRFNTFConfig
 from agentrl.batch import make_batch
 from agentrl.loss import policy_loss, token_weights
 from tests.episodes import episode
@@ -52,22 +51,7 @@ def test_the_advantage_does_not_depend_on_the_success_rate() -> None:
         assert CRF(CRFConfig()).advantages(batch)[0, 2] == 1
 
 
-def test_only_failed_trajectories_are_filtered_by_their_least_probable_tokens() -> None:
-    batch = make_batch([episode(0, [4], episode_return=1.0), episode(1, [4])])
-    logprobs = torch.zeros_like(batch.rollout_logprobs)
-    logprobs[:, 2:] = torch.tensor([-1.0, -4.0, -2.0, -3.0])
-    algorithm = CRFNTF(CRFNTFConfig(tau=0.5))
-    keep = algorithm.keep(batch, algorithm.advantages(batch), logprobs)
-    assert keep[0].tolist() == batch.action_mask[0].tolist()
-    assert keep[1, 2:].tolist() == [False, True, False, True]
-
-
-def test_filtering_ranks_by_the_policy_at_the_start_of_each_optimizer_step() -> None:
-    assert "current_logprobs" in CRFNTF.needs
-    assert "current_logprobs" not in CRF.needs
-
-
 def test_the_papers_settings_are_the_defaults() -> None:
-    config = CRFNTFConfig()
-    assert (config.tau, config.clip_low, config.clip_high, config.dual_clip) == (0.9, 0.2, 10.0, None)
-    assert config.kl_estimator == "none"
+    config = CRFConfig()
+    assert (config.clip_low, config.clip_high, config.dual_clip, config.kl_estimator) == (0.2, 10.0, None, "none")
+    assert CRF(config).requires == frozenset()

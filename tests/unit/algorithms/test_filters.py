@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from agentrl.algorithms._filters import filter_negatives
+from agentrl.algorithms._filters import filter_negatives, most_uncertain
 
 ONE_ROW = torch.zeros(1, dtype=torch.int64)
 NEGATIVE = torch.ones(1, dtype=torch.bool)
@@ -53,3 +53,18 @@ def test_the_rows_of_a_trajectory_are_ranked_together() -> None:
     mask = torch.ones(3, 2, dtype=torch.bool)
     keep = filter_negatives(rows, mask, torch.tensor([0, 0, 1]), torch.ones(3, dtype=torch.bool), 0.5)
     assert keep.tolist() == [[False, False], [True, True], [False, True]]
+
+
+def test_the_most_uncertain_tokens_of_the_batch_stay() -> None:
+    mask = torch.tensor([[True, True, True, False], [True, True, False, False]])
+    entropy = torch.tensor([[0.1, 0.5, 0.3, math.inf], [0.4, 0.2, math.nan, 9.0]])
+    cases = {0.2: [[0, 1, 0, 0], [0, 0, 0, 0]], 0.4: [[0, 1, 0, 0], [1, 0, 0, 0]], 1.0: mask.int().tolist()}
+    for frac, expected in cases.items():
+        assert most_uncertain(entropy, mask, frac).int().tolist() == expected
+
+
+def test_of_the_uncertain_tokens_one_always_stays_and_ties_stay_together() -> None:
+    mask = torch.ones(1, 3, dtype=torch.bool)
+    assert most_uncertain(torch.tensor([[0.1, 0.2, 0.1]]), mask, 0.01).tolist() == [[False, True, False]]
+    assert most_uncertain(torch.tensor([[0.2, 0.1, 0.2]]), mask, 0.34).tolist() == [[True, False, True]]
+    assert most_uncertain(torch.zeros(0, 0), torch.zeros(0, 0, dtype=torch.bool), 0.5).shape == (0, 0)

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from agentrl.algorithms._groups import centered, group_std, returns_and_groups
+from agentrl.algorithms._groups import centered, group_std, left_out, returns_and_groups
 from agentrl.batch import make_batch
 from tests.episodes import episode
 
@@ -42,3 +42,11 @@ def test_a_group_of_one_gets_nothing_or_its_return() -> None:
     assert centered(returns, group).tolist() == [0, -1, 1]
     assert centered(returns, group, singleton="keep").tolist() == [5, -1, 1]
     assert group_std(returns, group, ddof=1).tolist()[0] == 1
+
+
+def test_leaving_itself_out_compares_with_the_others_of_the_group() -> None:
+    returns, group = numbers(4, 1, 0, 7, 2), torch.tensor([0, 1, 1, 0, 1])
+    assert left_out(returns, group).tolist() == pytest.approx([4 - 7, 1 - 1, 0 - 1.5, 7 - 4, 2 - 0.5])
+    alone = torch.tensor([5, 1, 1, 0, 1])
+    assert left_out(returns, alone).tolist()[0] == 0
+    assert left_out(returns, alone, singleton="keep").tolist()[0] == 4

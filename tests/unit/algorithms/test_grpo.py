@@ -19,10 +19,6 @@ def test_advantages_are_z_scores_within_the_group() -> None:
     assert ddof0 == pytest.approx([1, -third, -1, 3 * third, -third, -third])
 
 
-def test_without_the_deviation_only_the_mean_is_taken_off() -> None:
-    assert per_episode(GRPO(GRPOConfig(normalize_std=False)), [(2.0, 0), (0.5, 0)]) == [0.75, -0.75]
-
-
 def test_a_group_with_one_return_for_all_and_a_group_of_one_get_nothing() -> None:
     assert per_episode(GRPO(GRPOConfig()), [(0.1, 0), (0.1, 0), (0.1, 0), (1.0, 1)]) == [0, 0, 0, 0]
 

@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 from agentrl import registry
 
 
@@ -11,8 +13,26 @@ def test_list_gives_every_algorithm_in_a_line(agentrl):
 def test_show_gives_the_formula_the_needs_and_the_knobs(agentrl):
     shown = agentrl("algorithms", "show", "grpo")
     assert "A_i = (R_i - mean of its group) / (std of its group + eps)" in shown
-    assert "needs   groups" in shown
+    assert "  ratio         token\n" in shown
+    assert "  clip          0.2 below, 0.2 above\n" in shown
+    assert "  aggregation   seq_mean_token_mean\n" in shown
+    assert "  reference KL  k3 in the loss, x 0.04\n" in shown
+    assert "  needs         groups, reference\n" in shown
     assert "algorithm.kl_coef = 0.04\n" in shown
+
+
+@pytest.mark.parametrize("name", registry.names("algorithms"))
+def test_every_algorithm_shows_its_paper_and_its_slots(agentrl, name):
+    shown = json.loads(agentrl("algorithms", "show", name, "--json"))
+    assert "arXiv:" in shown["text"] or name in ("flash_reinforce", "zcpo")
+    slots = ("credit", "token filter", "ratio", "surrogate", "clip", "aggregation", "reference KL", "correction")
+    assert tuple(shown["slots"]) == slots
+
+
+def test_a_correction_is_told_in_words(agentrl):
+    slots = json.loads(agentrl("algorithms", "show", "flash_reinforce", "--json"))["slots"]
+    assert slots["correction"] == "token, drop a trajectory beyond 0.002 nats"
+    assert slots["surrogate"] == "log pi"
 
 
 def test_show_gives_json(agentrl):

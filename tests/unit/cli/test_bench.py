@@ -23,5 +23,17 @@ def test_rollouts_and_updates_are_measured(agentrl):
     assert update["tokens_per_s"] > 0
 
 
+@pytest.mark.slow
+def test_the_loss_core_is_measured_alone_where_no_peer_is_installed(agentrl):
+    rows = json.loads(agentrl("bench", "loss", "--repeats", "1", "--json"))["rows"]
+    assert [(row["algorithm"], row["rows"], row["tokens"]) for row in rows[:3]] == [
+        ("ppo", 32, 4096),
+        ("ppo", 256, 512),
+        ("grpo", 32, 4096),
+    ]
+    # Log-probabilities, their gradient and advantages alone are 2 MiB in float32.
+    assert all(row["ours_s"] > 0 and row["ours_mib"] > 2 for row in rows)
+
+
 def test_an_unknown_environment_is_answered_with_the_nearest(agentrl):
     assert "Did you mean 'Guess'?" in agentrl.fails("bench", "env", "Gess")

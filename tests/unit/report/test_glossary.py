@@ -4,8 +4,14 @@ from agentrl.report.glossary import read_glossary
 from agentrl.trajectory import Ending
 
 FRACTIONS = ("format_invalid_frac", "inadmissible_frac", "env_error_frac", *(f"ending_{name}_frac" for name in Ending))
+REWARDS = ("raw_return", "env_return", "reward_clipped_frac", "reward_truncated_frac")
+DEMANDED = ("refills", "differing_group_frac", "greedy_return", "greedy_error_frac")
 LOGGED = {
-    "rollout": ("episode_return", "success_rate", "turns", "action_tokens", "tokens_per_s", *FRACTIONS),
+    "rollout": (
+        *("episode_return", "success_rate", "turns", "action_tokens", "tokens_per_s"),
+        *(*REWARDS, *FRACTIONS, *DEMANDED),
+    ),
+    "critic": ("loss", "clip_frac", "value"),
     "policy": (
         *("entropy", "approx_kl", "clip_frac", "grad_norm", "learning_rate"),
         *("rollout_mismatch_kl", "rollout_mismatch_mean"),

@@ -38,6 +38,13 @@ def test_only_matrices_that_are_trained_decay() -> None:
     assert (decayed["weight_decay"], others["weight_decay"]) == (0.1, 0.0)
 
 
+def test_a_critic_learns_at_a_rate_of_its_own() -> None:
+    optimizer = adamw(torch.nn.Linear(2, 2), weight_decay=0.1, critic=torch.nn.Linear(2, 1), critic_lr_scale=10.0)
+    set_learning_rate(optimizer, 0.3)
+    rates = {tuple(group["params"][0].shape): group["lr"] for group in optimizer.param_groups}
+    assert rates == {(2, 2): 0.3, (2,): 0.3, (1, 2): 3.0, (1,): 3.0}
+
+
 def test_a_rate_is_set_for_all_parameters() -> None:
     optimizer = adamw(torch.nn.Linear(2, 2), weight_decay=0.1)
     set_learning_rate(optimizer, 0.3)

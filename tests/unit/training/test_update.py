@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import pytest
@@ -8,9 +9,12 @@ from agentrl.algorithms._base import Algorithm
 from agentrl.algorithms.c_rf import CRF, CRFConfig
 from agentrl.algorithms.c_rf_ntf import CRFNTF, CRFNTFConfig
 from agentrl.algorithms.grpo import GRPO, GRPOConfig
+from agentrl.algorithms.ppo import PPO, PPOConfig
+from agentrl.algorithms.spo import SPO, SPOConfig
+from agentrl.algorithms.zcpo import ZCPO, ZCPOConfig
 from agentrl.batch import Batch, make_batch
 from agentrl.config.schema import TrainingConfig
-from agentrl.policy import Policy
+from agentrl.policy import Critic, Policy
 from agentrl.training.distributed import Ranks
 from agentrl.training.update import Updater, micro_batches
 from tests.episodes import MOST_TOKENS, episode
@@ -31,12 +35,30 @@ def batch() -> Batch:
 
 
 def descent(
-    policy: Policy, algorithm: Algorithm, *, reference: Policy | None = None, lr: float = 1.0, **knobs: object
+    policy: Policy,
+    algorithm: Algorithm,
+    *,
+    reference: Policy | None = None,
+    critic: Critic | None = None,
+    lr: float = 1.0,
+    **knobs: object,
 ) -> Updater:
     """Gives an updater of plain gradient descent."""
     config = TrainingConfig.model_validate({"max_grad_norm": 1e9, **knobs})
-    optimizer = torch.optim.SGD(policy.parameters(), lr=lr)
-    return Updater(policy, algorithm, optimizer, config=config, ranks=Ranks(), reference=reference)
+    optimizer = torch.optim.SGD([*policy.parameters(), *(critic.parameters() if critic else [])], lr=lr)
+    return Updater(policy, algorithm, optimizer, config=config, ranks=Ranks(), reference=reference, critic=critic)
+
+
+class TableCritic(Critic):
+    """A critic whose value of a token depends on its id alone."""
+
+    def __init__(self, table: Tensor) -> None:
+        torch.nn.Module.__init__(self)
+        self.table = torch.nn.Parameter(table.clone())
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Gives each token's entry."""
+        return self.table[batch.input_ids]
 
 
 def flat(policy: Policy) -> Tensor:
@@ -70,6 +92,34 @@ def test_annotating_adds_the_policys_and_the_references_log_probabilities(batch:
         with torch.no_grad():
             expected = torch.where(batch.action_mask, one(batch)[0], 0.0)
         torch.testing.assert_close(logprobs, expected, rtol=0, atol=1e-6)
+
+
+def test_annotating_adds_what_a_configuration_asks_for_and_nothing_else(batch: Batch) -> None:
+    policy, reference = Policy(tiny_model(NUM_IDS)), Policy(tiny_model(NUM_IDS, seed=1))
+    found = descent(policy, CRF(CRFConfig()), reference=reference).annotate(batch)
+    assert (found.ref_logprobs, found.ref_kl, found.values) == (None, None, None)
+    by_entropy = descent(policy, CRF(CRFConfig(token_filter="entropy")), old_logprobs="rollout").annotate(batch)
+    assert by_entropy.old_logprobs is batch.rollout_logprobs
+    assert by_entropy.old_entropy is not None
+    with torch.no_grad():
+        expected = torch.where(batch.action_mask, policy(batch)[1], 0.0)
+    torch.testing.assert_close(by_entropy.old_entropy, expected, rtol=0, atol=1e-6)
+
+
+def test_annotating_adds_the_exact_kl_to_the_reference(batch: Batch) -> None:
+    policy, reference = Policy(tiny_model(NUM_IDS)), Policy(tiny_model(NUM_IDS, seed=1))
+    found = descent(policy, ZCPO(ZCPOConfig()), reference=reference, micro_batch_tokens=30).annotate(batch)
+    assert found.ref_kl is not None
+    assert found.ref_logprobs is None
+    torch.testing.assert_close(found.ref_kl, policy.kl(reference, batch), rtol=0, atol=1e-6)
+
+
+def test_annotating_adds_the_critics_values(batch: Batch) -> None:
+    table = torch.linspace(0, 1, NUM_IDS)
+    updater = descent(Policy(tiny_model(NUM_IDS)), PPO(PPOConfig()), critic=TableCritic(table))
+    found = updater.annotate(batch).values
+    assert found is not None
+    assert torch.equal(found, torch.where(batch.action_mask, table[batch.input_ids], 0.0))
 
 
 def test_the_engines_log_probabilities_can_be_taken_for_the_old_policys(batch: Batch) -> None:
@@ -164,6 +214,88 @@ def test_without_a_filter_one_minibatch_after_another_is_a_step_each(batch: Batc
         sign = 1 if RETURNS[number] else -1
         moved = policy.table.detach()[first : first + total]
         torch.testing.assert_close(moved, torch.full_like(moved, sign / 2 / total))
+
+
+def same_token(num: int) -> Batch:
+    """Gives won episodes of three tokens, all of them the same, on which old policy and engine agree with the table."""
+    batch = make_batch([episode(i, [3], episode_return=1.0) for i in range(num)])
+    batch = replace(batch, input_ids=torch.where(batch.action_mask, 100, 1))
+    zeros = torch.zeros_like(batch.rollout_logprobs)
+    return replace(batch, old_logprobs=zeros, rollout_logprobs=zeros)
+
+
+COUPLED = CRF(CRFConfig(ratio="sequence", clip_low=None, clip_high=None))
+
+
+def test_a_coupled_loss_is_computed_from_the_policy_as_it_has_become() -> None:
+    policy = TablePolicy(torch.zeros(NUM_IDS))
+    descent(policy, COUPLED, minibatches=2, lr=0.5).update(same_token(4), seed=0)
+    first = 0.5 / 2  # lr times the whole weight of one class
+    assert policy.table[100].item() == pytest.approx(first + first * math.exp(first))
+
+
+def test_a_coupled_loss_takes_the_engines_word_for_the_old_policy_only() -> None:
+    batch = same_token(2)
+    batch = replace(batch, rollout_logprobs=torch.where(batch.action_mask, -0.3, 0.0))
+    policy = TablePolicy(torch.zeros(NUM_IDS))
+    updater = descent(policy, COUPLED, old_logprobs="rollout")
+    updater.update(updater.annotate(batch), seed=0)
+    assert policy.table[100].item() == pytest.approx(math.exp(0.3) / 2)
+
+
+@pytest.mark.parametrize("algorithm", [SPO(SPOConfig()), CRF(CRFConfig(credit="spo", aggregate="token_mean"))])
+def test_an_algorithm_that_remembers_learns_how_far_the_update_has_moved_the_policy(algorithm: Algorithm) -> None:
+    batch = make_batch([episode(0, [1], episode_return=1.0, group=0), episode(1, [1], group=1)])
+    table = torch.zeros(NUM_IDS)
+    descent(TablePolicy(table), algorithm, lr=0.02).update(replace(batch, old_logprobs=table[batch.input_ids]), seed=0)
+    moved = 0.02 * 2**-0.5 / 2  # z-scores of two, each with half the weight
+    kept = 2 ** (-moved / 0.06)
+    assert isinstance(algorithm.credit_source, SPO)
+    assert algorithm.credit_source.counts(int(batch.task[0])) == pytest.approx((kept + 1, kept))
+
+
+def test_policy_and_critic_are_trained_side_by_side() -> None:
+    batch = make_batch([episode(0, [2, 1], episode_return=1.0)])
+    zeros = torch.zeros(NUM_IDS)
+    policy, critic = TablePolicy(zeros), TableCritic(torch.full((NUM_IDS,), 0.4))
+    algorithm = PPO(PPOConfig(gae_lambda=1.0, normalize=False, value_clip=None))
+    updater = descent(policy, algorithm, critic=critic)
+    metrics = updater.update(updater.annotate(batch), seed=0)
+    expected = torch.zeros(NUM_IDS)
+    expected[100:103] = (1 - 0.4) / 3  # both by the advantage, which is how far the value is from its target
+    torch.testing.assert_close(policy.table.detach(), expected)
+    torch.testing.assert_close(critic.table.detach() - 0.4, expected)
+    assert metrics["critic/loss"] == pytest.approx(0.6**2 / 2)
+    assert metrics["critic/value"] == pytest.approx(0.4)
+    assert metrics["critic/clip_frac"] == 0
+
+
+def test_a_value_that_has_come_far_enough_is_left_alone() -> None:
+    batch = make_batch([episode(i, [1], episode_return=1.0) for i in range(2)])
+    batch = replace(batch, input_ids=torch.where(batch.action_mask, 100, 1))
+    critic = TableCritic(torch.zeros(NUM_IDS))
+    algorithm = PPO(PPOConfig(normalize=False, value_clip=0.2))
+    updater = descent(TablePolicy(torch.zeros(NUM_IDS)), algorithm, critic=critic, minibatches=2, lr=0.5)
+    metrics = updater.update(updater.annotate(batch), seed=0)
+    assert critic.table[100].item() == pytest.approx(0.5)  # the first step took it beyond 0.2, the second did nothing
+    assert metrics["critic/clip_frac"] == 0.5
+
+
+def test_the_critics_gradient_has_a_largest_norm_of_its_own() -> None:
+    batch = make_batch([episode(0, [1], episode_return=1.0)])
+    policy, critic = TablePolicy(torch.zeros(NUM_IDS)), TableCritic(torch.zeros(NUM_IDS))
+    algorithm = PPO(PPOConfig(normalize=False))
+    updater = descent(policy, algorithm, critic=critic, max_grad_norm=0.01)
+    updater.update(updater.annotate(batch), seed=0)
+    for table in (policy.table, critic.table):
+        assert table[100].item() == pytest.approx(0.01, rel=1e-3)
+
+
+def test_without_a_critic_there_are_no_metrics_of_one(batch: Batch) -> None:
+    table = torch.zeros(NUM_IDS)
+    batch = replace(batch, old_logprobs=table[batch.input_ids])
+    metrics = descent(TablePolicy(table), CRF(CRFConfig())).update(batch, seed=0)
+    assert not [name for name in metrics if name.startswith("critic/")]
 
 
 def test_micro_batches_take_every_row_once_and_stay_within_the_limit() -> None:
