@@ -8,15 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agentrl.env import TextEnv, make
+    from agentrl.gym_text import GymTextAdapter
     from agentrl.tasks import Task, TaskSet
     from agentrl.trajectory import Ending, Message, Trajectory, Turn
 
 __version__ = "0.1.0"
 
-__all__ = ["Ending", "Message", "Task", "TaskSet", "TextEnv", "Trajectory", "Turn", "__version__", "make"]
+__all__ = [
+    "Ending",
+    "GymTextAdapter",
+    "Message",
+    "Task",
+    "TaskSet",
+    "TextEnv",
+    "Trajectory",
+    "Turn",
+    "__version__",
+    "make",
+]
 
 _MODULES = {
     "agentrl.env": ("TextEnv", "make"),
+    "agentrl.gym_text": ("GymTextAdapter",),
     "agentrl.tasks": ("Task", "TaskSet"),
     "agentrl.trajectory": ("Ending", "Message", "Trajectory", "Turn"),
 }

@@ -135,5 +135,6 @@ def text_env(env: gymnasium.Env[str, str]) -> TextEnv:
     """
     inner = env.unwrapped
     if not isinstance(inner, TextEnv):
-        raise EnvError(f"{type(inner).__name__} is no TextEnv; subclass agentrl.TextEnv as envs/README.md shows")
+        what_to_do = "subclass agentrl.TextEnv, or wrap it in agentrl.GymTextAdapter, as envs/README.md shows"
+        raise EnvError(f"{type(inner).__name__} is no TextEnv; {what_to_do}")
     return inner

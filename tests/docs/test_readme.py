@@ -224,7 +224,7 @@ def test_the_layout_names_what_there_is():
     assert missing == []
 
 
-SNIPPET = next(body for language, body in FENCE.findall(ENVS_README.read_text()) if language == "python")
+SNIPPET, LAKE = (body for language, body in FENCE.findall(ENVS_README.read_text()) if language == "python")
 ECHO = """\
 env: {id: "echo:me/Echo-v0"}
 model: {path: tiny-alfworld}
@@ -250,6 +250,15 @@ def test_the_environment_of_the_guide_is_played(policy, echo, capsys):
         (turn,) = trajectory.turns
         assert turn.observation == f"Say {trajectory.task_id}."
         assert trajectory.success == (turn.action.strip() == trajectory.task_id)
+
+
+def test_the_adapter_of_the_guide_is_trained_on(folder, capsys):
+    (folder / "lake.py").write_text(LAKE)
+    (folder / "lake.yaml").write_text(ECHO.replace("echo:me/Echo-v0", "lake:me/Lake-v0"))
+    run(["agentrl", "train", "lake.yaml", *SMALL], capsys)
+    (played,) = Path("runs/latest/rollouts").iterdir()
+    for trajectory in read_rollouts(played):
+        assert trajectory.turns[0].observation == "You stand on field 0."
 
 
 def test_the_environment_of_the_guide_passes_the_check(echo, capsys):
