@@ -71,6 +71,19 @@ def scorer(config: RunConfig, *, device: torch.device) -> Callable[[list[Traject
     return Scorer(_reward_source(config, device), reward.scale, reward.clip, reward.add)
 
 
+def check_reward(config: RunConfig) -> None:
+    """Passes if the run's reward function can be imported, or its reward model may be there; loads no weights.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    reward = config.reward
+    if reward.source == "function":
+        _reward_source(config, torch.device("cpu"))
+    elif reward.source == "model" and reward.path and not Path(reward.path).is_dir() and reward.path.count("/") != 1:
+        raise ConfigError(f"reward.path: no folder {reward.path!r}; name one, or a hub id such as owner/name")
+
+
 def _reward_source(config: RunConfig, device: torch.device) -> Source:
     reward = config.reward
     if reward.source == "env":

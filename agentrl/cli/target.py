@@ -88,6 +88,7 @@ def load_checked(name: str, overrides: list[str]) -> "Loaded":
     assembly.model_source(config)
     for split in filter(None, (config.tasks.train, config.tasks.eval_in, config.tasks.eval_out)):
         assembly.task_set(config, split)
+    assembly.check_reward(config)
     return loaded
 
 

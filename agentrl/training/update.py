@@ -215,18 +215,30 @@ def _metrics(sums: dict[str, Tensor], norms: list[Tensor], batch: Batch) -> dict
     total = {name: float(value) for name, value in sums.items()}
     tokens, num = max(total["tokens"], 1), max(len(norms), 1)
     returns, _ = returns_and_groups(batch)
-    return {
-        "loss/policy": total["policy_loss"] / num,
-        "loss/kl": total["kl_loss"] / num,
-        "loss/kept_frac": total["kept"] / tokens,
-        "loss/positive_frac": float((returns > 0).double().mean()),
-        "policy/entropy": total["entropy"] / tokens,
-        "policy/approx_kl": total["approx_kl"] / tokens,
-        "policy/clip_frac": total["clipped"] / max(total["kept"], 1),
-        "policy/rollout_mismatch_mean": total["mismatch"] / max(total["mismatch_tokens"], 1),
-        "policy/rollout_mismatch_kl": total["mismatch_kl"] / max(total["mismatch_tokens"], 1),
-        "policy/grad_norm": float(sum(norms)) / num,
-    } | _critic_metrics(total, batch, num)
+    return (
+        {
+            "loss/policy": total["policy_loss"] / num,
+            "loss/kl": total["kl_loss"] / num,
+            "loss/kept_frac": total["kept"] / tokens,
+            "loss/positive_frac": float((returns > 0).double().mean()),
+            "policy/entropy": total["entropy"] / tokens,
+            "policy/approx_kl": total["approx_kl"] / tokens,
+            "policy/clip_frac": total["clipped"] / max(total["kept"], 1),
+            "policy/rollout_mismatch_mean": total["mismatch"] / max(total["mismatch_tokens"], 1),
+            "policy/rollout_mismatch_kl": total["mismatch_kl"] / max(total["mismatch_tokens"], 1),
+            "policy/grad_norm": float(sum(norms)) / num,
+        }
+        | _reference_metrics(batch)
+        | _critic_metrics(total, batch, num)
+    )
+
+
+def _reference_metrics(batch: Batch) -> dict[str, float]:
+    """Gives how far the old policy was from the reference, where there is one."""
+    if batch.ref_logprobs is None or batch.old_logprobs is None:
+        return {}
+    kl = kl_estimate("k3", batch.old_logprobs, batch.ref_logprobs, batch.action_mask)
+    return {"policy/ref_kl": float(kl.sum() / batch.action_mask.sum().clamp(min=1))}
 
 
 def _critic_metrics(total: dict[str, float], batch: Batch, num: int) -> dict[str, float]:

@@ -9,8 +9,10 @@ from agentrl.config import RunConfig, load_config
 from agentrl.prompts import Prompt
 
 CONFIGS = resources.config_names()
-TO_BE_MADE = {"alfworld/tiny_smollm2": "scripts/get_smollm2.py"}
+TO_BE_MADE = {"alfworld/tiny_smollm2": "scripts/get_smollm2.py", "rlhf/reinforce_pp": "scripts/make_tiny_reward.py"}
 """Configurations whose model does not ship, and what makes it."""
+ENVS = {"rlhf": "agentrl/Prompts-v0"}
+"""What is played by the configurations of a folder; ALFWorld by the others."""
 
 every_config = pytest.mark.parametrize("name", CONFIGS)
 
@@ -37,7 +39,7 @@ def test_there_are_configurations_and_one_is_the_quickstart():
 
 @every_config
 def test_a_configuration_is_valid(name):
-    assert load(name).env.id == "agentrl/ALFWorld-v0"
+    assert load(name).env.id == ENVS.get(name.partition("/")[0], "agentrl/ALFWorld-v0")
 
 
 def test_a_base_is_extended():
@@ -72,7 +74,7 @@ def test_the_prompt_is_a_shipped_one(name):
         assert Prompt.load(resources.prompt_path(config.env.prompt)).turn
 
 
-@pytest.mark.parametrize("name", [name for name in CONFIGS if not is_official(name)])
+@pytest.mark.parametrize("name", [name for name in CONFIGS if load(name).env.options.get("games") == "generated"])
 def test_the_splits_of_generated_games_exist_and_have_their_roles(name):
     check_roles(load(name))
 

@@ -100,6 +100,8 @@ def test_nothing_is_made_when_a_part_of_the_run_is_missing(agentrl):
         ("model.path=nope", "no model 'nope'"),
         ("env.id=agentrl/Gues-v0", "Did you mean: `Guess`?"),
         ("training.stesp=3", "Did you mean 'steps'?"),
+        ("reward={source: function, path: 'nowhere:judge'}", "reward.path: cannot import nowhere:judge"),
+        ("reward={source: model, path: nowhere}", "reward.path: no folder 'nowhere'"),
     ):
         assert problem in agentrl.fails("train", "guess.yaml", "--set", setting)
     assert not Path("runs").exists()

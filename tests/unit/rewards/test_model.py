@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForSequenceClassification, PreTrainedTokenizerFast
+from tokenizers.processors import TemplateProcessing
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    LlamaConfig,
+    LlamaForSequenceClassification,
+    PreTrainedTokenizerFast,
+)
 
 from agentrl.errors import ConfigError
 from agentrl.rewards.model import RewardModel, conversation
@@ -134,6 +141,44 @@ def test_the_positions_of_the_model_limit_what_it_reads() -> None:
     assert RewardModel(classifier(tokenizer, max_position_embeddings=40), tokenizer).max_tokens == 40
     tokenizer.model_max_length = 30
     assert RewardModel(classifier(tokenizer, max_position_embeddings=40), tokenizer).max_tokens == 30
+
+
+def encoder(**settings: Any) -> RewardModel:
+    """Gives a classifier that reads both ways and looks at its first token, as BERT does: `<obs> text <eot>`."""
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = None
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single="<obs> $A <eot>", special_tokens=[("<obs>", OBS), ("<eot>", EOT)]
+    )
+    for name, value in settings.items():
+        setattr(tokenizer, name, value)
+    shape: dict[str, Any] = {
+        "hidden_size": 16,
+        "intermediate_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+    }
+    torch.manual_seed(0)
+    config = BertConfig(vocab_size=len(tokenizer), pad_token_id=PAD, max_position_embeddings=64, **shape)
+    config.num_labels = 1
+    return RewardModel(BertForSequenceClassification(config), tokenizer)
+
+
+def test_an_encoder_reads_the_tokens_that_its_tokenizer_puts_around_also_when_it_cuts() -> None:
+    read = encoder().read(conversation(PLAYED[2], 1))
+    assert (list(read.ids), read.truncated) == (spelled("<obs> higher 0 lower 9 9 <eot>"), False)
+    cut = encoder(model_max_length=4).read(conversation(PLAYED[2], 1))
+    assert (list(cut.ids), cut.truncated) == (spelled("<obs> 9 9 <eot>"), True)
+
+
+def test_an_encoder_does_not_see_the_padding() -> None:
+    model = encoder()
+    together = model(PLAYED)
+    for trajectory, turns in zip(PLAYED, together, strict=True):
+        (alone,) = model([trajectory])
+        assert {turn: raw.value for turn, raw in turns.items()} == pytest.approx(
+            {turn: raw.value for turn, raw in alone.items()}, abs=1e-5
+        )
 
 
 def write(folder: Path, **changes: Any) -> Path:

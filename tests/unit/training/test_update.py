@@ -147,6 +147,15 @@ def test_metrics_of_one_step_by_hand() -> None:
     assert metrics["policy/grad_norm"] == pytest.approx((3 * (1 / 6) ** 2 + 0.25) ** 0.5)
 
 
+def test_the_distance_to_the_reference_is_told_where_there_is_one(batch: Batch) -> None:
+    table = torch.zeros(NUM_IDS)
+    batch = replace(batch, old_logprobs=table[batch.input_ids])
+    assert "policy/ref_kl" not in descent(TablePolicy(table), CRF(CRFConfig())).update(batch, seed=0)
+    far = replace(batch, ref_logprobs=torch.full(batch.input_ids.shape, 0.5))
+    found = descent(TablePolicy(table), CRF(CRFConfig())).update(far, seed=0)["policy/ref_kl"]
+    assert found == pytest.approx(math.exp(0.5) - 1 - 0.5)
+
+
 def test_the_share_of_positives_counts_trajectories_not_rows() -> None:
     batch = make_batch([episode(0, [1, 1, 1], episode_return=1.0, whole=False), episode(1, [1])])
     table = torch.zeros(NUM_IDS)
