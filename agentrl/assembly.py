@@ -132,7 +132,7 @@ class Weights:
             tokenizer, model = load_tokenizer(source), load_model(source, config.model.dtype)
         except OSError as error:
             raise ConfigError(f"model.path: cannot load {str(source)!r}: {error}") from error
-        policy = Policy(model, temperature=config.engine.temperature).to(device)
+        policy = Policy(model, temperature=config.engine.temperature, packed=config.training.packing).to(device)
         return cls(policy, ChatFormat(tokenizer))
 
 

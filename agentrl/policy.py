@@ -1,6 +1,6 @@
 """The trainable models: log-probabilities and entropies of the tokens in a batch, and a critic.
 
-Letters: B rows, T tokens, H hidden dimensions, V vocabulary.
+Letters: B rows, T tokens, H hidden dimensions, V vocabulary; R sequences of n tokens.
 """
 
 import copy
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
@@ -23,12 +23,17 @@ def load_model(path: str | Path, dtype: str) -> PreTrainedModel:
 
 
 class Policy(torch.nn.Module):
-    """A causal language model as a policy that samples at `temperature`."""
+    """A causal language model as a policy that samples at `temperature`.
 
-    def __init__(self, model: PreTrainedModel, *, temperature: float = 1.0) -> None:
+    `packed` puts the rows of a batch one after another in one sequence without padding. transformers tells them apart
+    by their positions; attention kernels without sequence lengths then waste what padding would have.
+    """
+
+    def __init__(self, model: PreTrainedModel, *, temperature: float = 1.0, packed: bool = False) -> None:
         super().__init__()
         self.model = model
         self.temperature = temperature
+        self.packed = packed
 
     def forward(self, batch: Batch) -> tuple[Float[Tensor, "B T"], Float[Tensor, "B T"]]:
         """Gives log pi of each token given all before it, and the entropy there, both in nats at the temperature.
@@ -36,10 +41,26 @@ class Policy(torch.nn.Module):
         Position t is about `input_ids[:, t]`; the first token of a row, which nothing predicts, gets 0. This is the one
         place where next-token predictions are shifted onto the tokens they are about.
         """
+        if self.packed:
+            return self._packed(batch)
         # Rows are padded on the right, so causal attention never reaches padding: no attention mask is needed.
-        logits = self.model(input_ids=batch.input_ids, use_cache=False).logits[:, :-1].float() / self.temperature
-        logprobs = torch.log_softmax(logits, dim=-1)
-        chosen = logprobs.gather(-1, batch.input_ids[:, 1:, None])[..., 0]
+        return self._of_tokens(self.model(input_ids=batch.input_ids, use_cache=False).logits, batch.input_ids)
+
+    def _packed(self, batch: Batch) -> tuple[Float[Tensor, "B T"], Float[Tensor, "B T"]]:
+        real = batch.attention_mask
+        ids, positions = batch.input_ids[real][None], (real.cumsum(1) - 1)[real][None]
+        logits = self.model(input_ids=ids, position_ids=positions, use_cache=False).logits
+        found = (torch.where(positions > 0, values, 0.0)[0] for values in self._of_tokens(logits, ids))
+        empty = torch.zeros(real.shape, dtype=logits.float().dtype, device=real.device)
+        logprobs, entropy = (empty.masked_scatter(real, values) for values in found)
+        return logprobs, entropy
+
+    def _of_tokens(
+        self, logits: Float[Tensor, "R n V"], ids: Int[Tensor, "R n"]
+    ) -> tuple[Float[Tensor, "R n"], Float[Tensor, "R n"]]:
+        """Gives log pi and entropy of each token, shifted onto the token they are about."""
+        logprobs = torch.log_softmax(logits[:, :-1].float() / self.temperature, dim=-1)
+        chosen = logprobs.gather(-1, ids[:, 1:, None])[..., 0]
         with torch.no_grad():
             entropy = -(logprobs.exp() * logprobs).sum(-1)
         first = chosen.new_zeros(len(chosen), 1)

@@ -163,6 +163,9 @@ class TrainingConfig(Section):
     """Optimizer steps made of each batch. 1 by default: strictly on-policy."""
     micro_batch_tokens: PositiveInt = 16384
     """Padded tokens in one forward pass. Changes memory and speed only; 16384 by default: 1.5 B in 80 GiB."""
+    packing: bool = False
+    """Put the rows of a forward pass one after another, without padding. Changes memory and speed only. False by
+    default: it pays where attention takes sequence lengths, as flash attention on GPUs does."""
     old_logprobs: Literal["recompute", "rollout"] = "recompute"
     """Whose log-probabilities are the old policy's: the trainer's (default, exact) or the engine's (faster)."""
     seed: NonNegativeInt = 0

@@ -30,6 +30,23 @@ def test_log_probabilities_are_about_the_token_at_their_place(temperature: float
             assert entropy[row, place].item() == pytest.approx(-(before.exp() * before).sum().item(), abs=1e-5)
 
 
+def test_packed_rows_say_the_same_as_padded_ones() -> None:
+    model = tiny_model(NUM_IDS)
+    real = BATCH.attention_mask
+    padded, packed = Policy(model, temperature=0.7)(BATCH), Policy(model, temperature=0.7, packed=True)(BATCH)
+    for one, other in zip(padded, packed, strict=True):
+        torch.testing.assert_close(other[real], one[real], rtol=0, atol=1e-5)
+        assert not other[~real].any()
+
+
+def test_packing_reads_no_padding() -> None:
+    read = []
+    model = tiny_model(NUM_IDS)
+    model.get_input_embeddings().register_forward_hook(lambda _, inputs, __: read.append(inputs[0].shape))
+    Policy(model, packed=True)(BATCH)
+    assert read == [(1, int(BATCH.lengths.sum()))]
+
+
 def test_nothing_predicts_the_first_token() -> None:
     logprobs, entropy = Policy(tiny_model(NUM_IDS))(BATCH)
     assert not logprobs[:, 0].any()

@@ -66,10 +66,10 @@ def flat(policy: Policy) -> Tensor:
 
 
 @EACH_ALGORITHM
-def test_a_models_gradient_does_not_depend_on_micro_batches(algorithm: Algorithm, batch: Batch) -> None:
+def test_a_models_gradient_does_not_depend_on_micro_batches_or_packing(algorithm: Algorithm, batch: Batch) -> None:
     gradients = []
-    for micro_batch_tokens in (100_000, 40, 1):
-        policy = Policy(tiny_model(NUM_IDS))
+    for micro_batch_tokens, packed in ((100_000, False), (40, False), (1, False), (100_000, True), (40, True)):
+        policy = Policy(tiny_model(NUM_IDS), packed=packed)
         before, reference = flat(policy), Policy(tiny_model(NUM_IDS, seed=1))
         updater = descent(policy, algorithm, reference=reference, micro_batch_tokens=micro_batch_tokens)
         off_policy = updater.annotate(batch)
