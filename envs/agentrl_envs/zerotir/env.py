@@ -10,6 +10,9 @@ from agentrl.tasks import TaskSet
 from agentrl_envs.zerotir.arithmetic import Arithmetic, ArithmeticKnobs, Calculator
 from agentrl_envs.zerotir.boxes import boxed_answer
 from agentrl_envs.zerotir.codecs import ToolCall, codec
+from agentrl_envs.zerotir.gym_sets import GymKnobs, GymProblems
+from agentrl_envs.zerotir.knights import KnightsAndKnaves, KnightsKnobs
+from agentrl_envs.zerotir.math_sets import MathKnobs, MathSets
 from agentrl_envs.zerotir.problems import ROLES, Problem, ProblemSource
 from agentrl_envs.zerotir.tool import PythonTool, ToolKnobs
 from agentrl_envs.zerotir.tool_text import NO_CALLS_LEFT
@@ -116,8 +119,14 @@ def _source(name: str, knobs: Mapping[str, Any]) -> ProblemSource:
     match name:
         case "arithmetic":
             return Arithmetic(_filled(ArithmeticKnobs(), knobs, "source arithmetic"))
+        case "knights":
+            return KnightsAndKnaves(_filled(KnightsKnobs(), knobs, "source knights"))
+        case "math":
+            return MathSets(_filled(MathKnobs(), knobs, "source math"))
+        case "gym":
+            return GymProblems(_filled(GymKnobs(), knobs, "source gym"))
         case _:
-            raise EnvError(f"source: {name!r} is none of arithmetic")
+            raise EnvError(f"source: {name!r} is none of arithmetic, knights, math and gym")
 
 
 def _filled(defaults: KnobsT, given: Mapping[str, Any], what: str) -> KnobsT:

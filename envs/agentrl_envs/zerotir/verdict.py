@@ -34,7 +34,7 @@ def verdict(gold: str, answer: str) -> bool:
     if _GOES_ON.search(gold) or _GOES_ON.search(answer):
         return "".join(gold.split()) == "".join(answer.split())  # a sequence that goes on is no expression
     try:
-        right, given = _parsed(gold), _parsed(answer)
+        right, given = parsed(gold), parsed(answer)
         if _verified(right, given):
             return not _differ(right[0], given[0])
         if _is_range(right[0]) and _is_range(given[0]):
@@ -44,7 +44,8 @@ def verdict(gold: str, answer: str) -> bool:
         return False  # nothing was read, or more than can be computed
 
 
-def _parsed(text: str) -> list[Any]:
+def parsed(text: str) -> list[Any]:
+    """Gives what math-verify reads in an answer: expressions and, last, the text itself."""
     for pattern, replacement in _REWRITTEN:
         text = pattern.sub(replacement, text)
     return math_verify.parse(f"\\boxed{{{text}}}", parsing_timeout=0)
