@@ -68,7 +68,7 @@ class Arithmetic:
 
 
 class Calculator:
-    """A player that calls the tool and copies its output. With `noise`, it writes a number of its own instead."""
+    """A player that calls the tool and copies its output; in a share `noise` of its episodes it guesses instead."""
 
     def __init__(self, seed: int, noise: float, *, codec: Codec) -> None:
         self._rng = random.Random(seed)
@@ -79,12 +79,11 @@ class Calculator:
     def __call__(self, observation: str, info: Mapping[str, Any]) -> str:
         """Gives the next turn."""
         del info
-        guesses = self._rng.random() < self._noise
         if not self._sum:
             self._sum = observation.removeprefix("Compute ").removesuffix(".")
+            guesses = self._rng.random() < self._noise
             return self._guess() if guesses else self._codec.write(f"print({self._sum})")
-        output = observation.removeprefix(self._codec.before).removesuffix(self._codec.after)
-        return self._guess() if guesses else f"\\boxed{{{output}}}"
+        return f"\\boxed{{{observation.removeprefix(self._codec.before).removesuffix(self._codec.after)}}}"
 
     def _guess(self) -> str:
         left, _, right = self._sum.split(" ")

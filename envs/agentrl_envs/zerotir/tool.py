@@ -1,6 +1,7 @@
 """The Python tool of an episode: counts its calls, keeps its state if asked, and tells what came of them."""
 
 import atexit
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,6 +32,12 @@ class ToolKnobs:
     sandbox: str = "auto"
     """`auto`, `ns` or `landlock` on this machine, or the http address of a SandboxFusion server."""
 
+    @property
+    def limits(self) -> Limits:
+        """Within which each call runs: the sandbox's own, but for the time."""
+        cpu_s = math.ceil(self.wall_s)
+        return Limits(wall_s=self.wall_s, cpu_s=cpu_s, session_cpu_s=max(Limits.session_cpu_s, 2 * cpu_s))
+
     def __post_init__(self) -> None:
         if self.max_calls < 0 or self.wall_s <= 0 or self.output_tokens < 1:
             raise EnvError("tool: max_calls is 0 or more, wall_s and output_tokens are positive")
@@ -43,6 +50,7 @@ class PythonTool:
 
     def __init__(self, knobs: ToolKnobs) -> None:
         self._knobs = knobs
+        self._limits = knobs.limits
         self._session: Session | None = None
         self.num_calls = 0
         """Calls that have been made in this episode."""
@@ -62,12 +70,11 @@ class PythonTool:
         self.num_calls += 1
         if call.problem:
             return call.problem
-        runner = open_sandbox(self._knobs.sandbox)
+        runner = open_sandbox(self._knobs.sandbox, limits=self._limits)
         if self._knobs.state == "episode":
             self._session = self._session or runner.session()
-        result = (self._session or runner).run(call.code, wall_s=self._knobs.wall_s)
-        knobs = self._knobs
-        return tell(result, Limits(), wall_s=knobs.wall_s, max_tokens=knobs.output_tokens)
+        result = (self._session or runner).run(call.code)
+        return tell(result, self._limits, max_tokens=self._knobs.output_tokens)
 
     def restart(self) -> None:
         """Forgets the episode."""
@@ -77,7 +84,9 @@ class PythonTool:
             self._session = None
 
 
-def open_sandbox(where: str, *, preload: Sequence[str] = ("numpy", "sympy")) -> CodeRunner:
+def open_sandbox(
+    where: str, *, preload: Sequence[str] = ("numpy", "sympy"), limits: Limits | None = None
+) -> CodeRunner:
     """Gives the sandbox of this process at `where`, which all environments share; it is closed when the process ends.
 
     Raises:
@@ -85,15 +94,15 @@ def open_sandbox(where: str, *, preload: Sequence[str] = ("numpy", "sympy")) -> 
         EnvError: `where` is none of auto, ns, landlock or an http address.
     """
     with _opening:  # two threads must not start two
-        return _open(where, tuple(preload))
+        return _open(where, tuple(preload), limits or Limits())
 
 
 @cache
-def _open(where: str, preload: tuple[str, ...]) -> CodeRunner:
+def _open(where: str, preload: tuple[str, ...], limits: Limits) -> CodeRunner:
     if where.startswith(("http://", "https://")):
-        return FusionSandbox(where)
+        return FusionSandbox(where, limits=limits)
     if where not in ("auto", "ns", "landlock"):
         raise EnvError(f"tool.sandbox: {where!r} is none of auto, ns, landlock or an http address")
-    sandbox = Sandbox(where, preload=preload)
+    sandbox = Sandbox(where, preload=preload, limits=limits)
     atexit.register(sandbox.close)
     return sandbox

@@ -10,13 +10,12 @@ _PIECE = re.compile(r"[^\W\d_]{1,4}|\d|[^\w\s]|_+|\s+")
 """About a token of a usual vocabulary: up to four letters, one digit, one sign, or the space between."""
 
 
-def tell(result: Result, limits: Limits, *, wall_s: float, max_tokens: int) -> str:
+def tell(result: Result, limits: Limits, *, max_tokens: int) -> str:
     """Gives the text for a result: what was printed, then what went wrong.
 
     Args:
         result: of the call.
         limits: within which it ran.
-        wall_s: its limit in seconds of the clock.
         max_tokens: cut what was printed to about this many tokens.
     """
     printed = result.stdout.rstrip()
@@ -27,7 +26,7 @@ def tell(result: Result, limits: Limits, *, wall_s: float, max_tokens: int) -> s
         case "error":
             parts.append(cut(result.stderr.rstrip(), max_tokens) or "the program ended with an error status")
         case "timeout":
-            parts.append(f"timed out after {wall_s:g} s")
+            parts.append(f"timed out after {limits.wall_s:g} s")
         case "cpu_limit":
             parts.append(f"stopped after {limits.cpu_s} s of CPU time")
         case "output_limit":

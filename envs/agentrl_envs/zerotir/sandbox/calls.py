@@ -47,7 +47,7 @@ class Call:
         self._confined = not request.first
         self._stopped: Status | None = None
         self._exit: bytes | None = None
-        self._session_status: int | None = None
+        self._status: int | None = None
 
     def result(self) -> Result:
         """Waits for the end, or brings it about.
@@ -64,7 +64,7 @@ class Call:
                 os.set_blocking(end, False)
                 self._poll.register(end, select.POLLIN)
             self._poll.register(self._worker.report, select.POLLIN)
-            while self._exit is None and self._session_status is None:
+            while self._exit is None and self._status is None:
                 left = deadline - time.perf_counter()
                 if left <= 0:
                     if self._stopped == "timeout":
@@ -80,7 +80,7 @@ class Call:
     @property
     def lives_on(self) -> bool:
         """Whether the worker takes another call."""
-        return self._session_status is not None and self._stopped is None
+        return self._status is not None and self._stopped is None
 
     def _serve(self, ready: int, event: int, job: socket.socket) -> None:
         if ready == self._worker.report:
@@ -104,7 +104,7 @@ class Call:
             self._poll.unregister(job)
 
     def _hear(self, job: socket.socket) -> None:
-        """Takes the byte by which a worker says that it is confined, or a session that it is done."""
+        """Takes the byte by which a worker says that it is confined, or a session that a call is done."""
         try:
             told = job.recv(1)
         except ConnectionResetError:
@@ -112,7 +112,7 @@ class Call:
         if not told:
             self._poll.unregister(job)  # it has ended
         elif self._confined:
-            self._session_status = told[0]
+            self._status = told[0]
         else:
             self._confined = True
             self._poll.modify(job, select.POLLOUT)
@@ -137,7 +137,7 @@ class Call:
 
     def _finish(self, wall_ms: float) -> Result:
         stdout, stderr = (bytes(self._output[end]) for end in (self._worker.out, self._worker.err))
-        wait_status, cpu_s = (self._session_status or 0) << 8, 0.0
+        wait_status, cpu_s = (self._status or 0) << 8, 0.0
         if self._exit is not None:
             if len(self._exit) != EXIT.size:
                 raise SandboxDied("the sandbox's zygote ended during a call")
@@ -145,11 +145,11 @@ class Call:
         if not self._confined:
             raise SandboxDied(f"a worker could not be confined: {stderr[:500].decode(errors='replace')}")
         killed_by = os.WTERMSIG(wait_status) if os.WIFSIGNALED(wait_status) else None
-        status = self._stopped or self._status(wait_status, killed_by, cpu_s)
+        status = self._stopped or self._told(wait_status, killed_by, cpu_s)
         kept = (text[: self._limits.output_bytes].decode(errors="replace") for text in (stdout, stderr))
-        return Result(status, *kept, wall_ms=wall_ms, cpu_ms=cpu_s * 1000, signal=killed_by)
+        return Result(status, *kept, wall_ms=wall_ms, signal=killed_by)
 
-    def _status(self, wait_status: int, killed_by: int | None, cpu_s: float) -> Status:
+    def _told(self, wait_status: int, killed_by: int | None, cpu_s: float) -> Status:
         if killed_by == signal.SIGXCPU or (killed_by == signal.SIGKILL and cpu_s >= self._limits.cpu_s):
             return "cpu_limit"
         if killed_by is not None:

@@ -91,6 +91,7 @@ class Sandbox:
         try:
             return Call(worker, request, self.limits).result()
         finally:
+            worker.kill()  # also what the code may have left running
             worker.close()
 
     def _living(self) -> Zygote:

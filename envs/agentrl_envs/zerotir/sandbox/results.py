@@ -48,14 +48,16 @@ class Result:
     stderr: str
     wall_ms: float
     """Milliseconds from sending the code to having its result."""
-    cpu_ms: float = 0.0
-    """Milliseconds of CPU time; 0 within a session, which is measured as a whole."""
     signal: int | None = None
     """The signal that ended it."""
 
 
 class Session(Protocol):
     """An interpreter that keeps its variables from call to call."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: object) -> None: ...
 
     def run(self, code: str, *, wall_s: float | None = None) -> Result:
         """Runs code after what was run before; see `CodeRunner.run`."""

@@ -5,7 +5,7 @@ from agentrl_envs.zerotir.tool_text import cut, tell
 
 
 def told(result: Result, max_tokens: int = 100) -> str:
-    return tell(result, Limits(cpu_s=5, output_bytes=1000), wall_s=2.5, max_tokens=max_tokens)
+    return tell(result, Limits(wall_s=2.5, cpu_s=5, output_bytes=1000), max_tokens=max_tokens)
 
 
 @pytest.mark.parametrize(

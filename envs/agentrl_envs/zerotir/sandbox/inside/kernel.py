@@ -74,13 +74,17 @@ def gain_no_privileges() -> None:
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
-def drop_capabilities() -> None:
-    """Gives up every capability, also for programs run later."""
+def bound_capabilities() -> None:
+    """Makes sure that no program that is run later has a capability."""
     for capability in range(_MAX_CAPABILITIES):
         try:
             _prctl(_PR_CAPBSET_DROP, capability)
         except OSError:  # this kernel has fewer, or a plain user may not; there is then nothing to drop
             break
+
+
+def drop_capabilities() -> None:
+    """Gives up every capability."""
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
     syscall("capset", ctypes.c_char_p(header), ctypes.c_char_p(bytes(24)))
 

@@ -9,7 +9,7 @@ import sys
 import sysconfig
 from typing import Any
 
-from . import kernel, namespaces
+from . import kernel, namespaces, seccomp
 from .worker import Setting
 from .zygote import FAILED, preload, serve_forks
 
@@ -52,6 +52,7 @@ def _launch(orders: dict[str, Any], control: socket.socket) -> None:
         scratch=scratch,
         drop_uid=as_root and (orders["mode"] == "ns" or all(map(_others_may_read, readable))),
         interpreter_bytes=int(os.read(statm, 64).split()[0]) * resource.getpagesize(),
+        program=seccomp.worker_program(may_change_files=orders["mode"] == "ns"),
     )
     os.close(statm)
     serve_forks(control, setting, readable)

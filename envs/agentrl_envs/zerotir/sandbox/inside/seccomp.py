@@ -20,6 +20,8 @@ _ARCHITECTURE = 0xC000003E if kernel.IS_X86_64 else 0xC00000B7
 _FIRST_X32_NUMBER = 0x40000000
 _CLONE_THREAD = 0x10000
 _SET_MODE_FILTER = 1
+_ANY_PID = 0x5EEDF00D
+"""Stands for a worker's own process id; no other number of a filter looks like it."""
 _COLUMN = 0 if kernel.IS_X86_64 else 1
 
 
@@ -83,23 +85,27 @@ _FCNTL_COMMANDS = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032)
 kernel sends any signal to any process of the same user, nor F_SETPIPE_SZ, which is memory beyond the limit."""
 
 
-def worker_program(own_pid: int, *, may_change_files: bool) -> bytes:
-    """Gives the filter of a worker.
+def worker_program(*, may_change_files: bool) -> bytes:
+    """Gives the filter of workers, to be completed by `for_process`.
 
     Args:
-        own_pid: the one process that it may signal and whose limits it may read.
-        may_change_files: whether it may make, rename and delete files.
+        may_change_files: whether they may make, rename and delete files.
     """
     program = [*_load(_AT_ARCHITECTURE), (_JUMP_EQUAL, 1, 0, _ARCHITECTURE), _give(_KILL_PROCESS), *_load(_AT_NUMBER)]
     if kernel.IS_X86_64:
         program += [_jump(_JUMP_AT_LEAST, _FIRST_X32_NUMBER, no=1), _give(_KILL_PROCESS)]
     allowed = _NUMBERS | (_CHANGES_FILES if may_change_files else {})
-    for name, body in _checks(own_pid).items():
+    for name, body in _checks(_ANY_PID).items():
         program += [_jump(_JUMP_EQUAL, _number(name), no=len(body)), *body]
     for number in allowed.values():
         if number is not None:
             program += [_jump(_JUMP_EQUAL, number, no=1), _give(_ALLOW)]
     return _assembled([*program, _give(_REFUSE)])
+
+
+def for_process(program: bytes, pid: int) -> bytes:
+    """Gives the filter of one worker, which may signal itself and read its own limits only."""
+    return program.replace(struct.pack("I", _ANY_PID), struct.pack("I", pid))
 
 
 def install(program: bytes) -> None:

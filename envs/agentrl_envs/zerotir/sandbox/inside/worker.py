@@ -35,6 +35,8 @@ class Setting:
     """Whether to become nobody."""
     interpreter_bytes: int
     """Address space that the interpreter and its libraries take."""
+    program: bytes
+    """The seccomp filter of `seccomp.worker_program`."""
 
 
 def serve(setting: Setting, job: int, out: int, err: int) -> None:
@@ -89,7 +91,7 @@ def _confine(setting: Setting) -> None:
     _limit(setting)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    seccomp.install(seccomp.worker_program(os.getpid(), may_change_files=in_namespaces))
+    seccomp.install(seccomp.for_process(setting.program, os.getpid()))
 
 
 def _limit(setting: Setting) -> None:

@@ -42,6 +42,7 @@ def preload(libraries: Sequence[str]) -> None:
 
 def serve_forks(control: socket.socket, setting: Setting, readable: Sequence[str]) -> None:
     """Forks a worker for every byte that arrives at `control`, and ends when the other side closes it."""
+    kernel.bound_capabilities()
     if setting.mode == "landlock":
         kernel.gain_no_privileges()
         if not setting.drop_uid:
