@@ -15,7 +15,7 @@ _PLAIN = "print(1 + 1)"
 _SYMPY = "import sympy\nprint(sympy.Integer(1) + 1)"
 _EXPECTED = "2\n"
 _CALLERS = 4
-_ROUNDS = 3
+_ROUNDS = 8
 
 
 def measure_env(env: ZeroTIR, seconds: float) -> dict[str, float]:

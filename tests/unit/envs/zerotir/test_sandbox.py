@@ -119,6 +119,17 @@ def test_a_dead_zygote_is_replaced_and_a_session_in_it_fails() -> None:
     assert not left_over(before)
 
 
+def test_libraries_are_there_whether_they_are_named_or_not() -> None:
+    loaded = "import sys\nprint('sympy' in sys.modules)"
+    with Sandbox(preload=("sympy",)) as sandbox:
+        assert sandbox.run(loaded).stdout == "True\n"  # it is named
+        assert sandbox.run("import sys\nprint('sym' + 'py' in sys.modules)").stdout == "False\n"
+        hidden = "print(__import__('sym' + 'py').factorint(30))"
+        assert sandbox.run(hidden, wall_s=30).stdout == "{2: 1, 3: 1, 5: 1}\n"
+        with sandbox.session() as session:
+            assert session.run("import sys\nprint('sym' + 'py' in sys.modules)").stdout == "True\n"
+
+
 def test_a_closed_sandbox_says_so() -> None:
     sandbox = Sandbox(preload=())
     sandbox.close()
@@ -153,7 +164,7 @@ def test_killing_the_trainer_leaves_no_process(mode: str) -> None:
 def test_ten_thousand_calls_leak_no_process_descriptor_or_memory() -> None:
     me, spares = psutil.Process(), 4
     before = set(me.children(recursive=True))
-    with Sandbox(spares=spares) as sandbox:
+    with Sandbox(preload=(), spares=spares) as sandbox:
         started = set(me.children(recursive=True)) - before
         zygote = max(started, key=lambda process: len(process.children()))
         assert len(zygote.children()) == spares

@@ -20,6 +20,7 @@ _ARCHITECTURE = 0xC000003E if kernel.IS_X86_64 else 0xC00000B7
 _FIRST_X32_NUMBER = 0x40000000
 _CLONE_THREAD = 0x10000
 _SET_MODE_FILTER = 1
+_LONGEST_JUMP = 255
 _ANY_PID = 0x5EEDF00D
 """Stands for a worker's own process id; no other number of a filter looks like it."""
 _COLUMN = 0 if kernel.IS_X86_64 else 1
@@ -97,10 +98,11 @@ def worker_program(*, may_change_files: bool) -> bytes:
     allowed = _NUMBERS | (_CHANGES_FILES if may_change_files else {})
     for name, body in _checks(_ANY_PID).items():
         program += [_jump(_JUMP_EQUAL, _number(name), no=len(body)), *body]
-    for number in allowed.values():
-        if number is not None:
-            program += [_jump(_JUMP_EQUAL, number, no=1), _give(_ALLOW)]
-    return _assembled([*program, _give(_REFUSE)])
+    numbers = [number for number in allowed.values() if number is not None]
+    assert len(numbers) <= _LONGEST_JUMP
+    for left, number in zip(range(len(numbers), 0, -1), numbers, strict=True):
+        program.append((_JUMP_EQUAL, left, 0, number))  # over the rest and the refusal
+    return _assembled([*program, _give(_REFUSE), _give(_ALLOW)])
 
 
 def for_process(program: bytes, pid: int) -> bytes:
