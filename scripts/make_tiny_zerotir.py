@@ -1,8 +1,9 @@
 """Writes the tiny policy of ZeroTIR's sums before it has learned anything.
 
     python scripts/make_tiny_zerotir.py runs/tiny_zerotir_init
-    agentrl sft zerotir/tiny_sft --set model.path=runs/tiny_zerotir_init
-    python scripts/make_tiny_models.py ship runs/latest/checkpoints/step_001500 configs/models/tiny-zerotir
+    agentrl sft zerotir/tiny_copy --set model.path=runs/tiny_zerotir_init
+    agentrl sft zerotir/tiny_guess --set model.path=runs/latest/checkpoints/step_000600
+    python scripts/make_tiny_models.py ship runs/latest/checkpoints/step_000100 configs/models/tiny-zerotir
 
 Every printable character is a token, and so is each phrase that all episodes share: text is encoded and decoded without
 loss, and a digit is never part of a longer token.
@@ -49,7 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--hidden", type=int, default=128)
-    parser.add_argument("--layers", type=int, default=3)
+    parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     tokenizer = make_tokenizer()
