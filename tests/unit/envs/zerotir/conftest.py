@@ -12,7 +12,7 @@ from agentrl_envs.zerotir.sandbox import Limits, Sandbox, SandboxUnavailable
 
 def started(mode: str) -> Iterator[Sandbox]:
     try:
-        sandbox = Sandbox(mode, preload=(), limits=Limits(wall_s=1.0, cpu_s=1))  # pyright: ignore[reportArgumentType]
+        sandbox = Sandbox(mode, preload=(), limits=Limits(wall_s=20.0, cpu_s=1))  # pyright: ignore[reportArgumentType]
     except SandboxUnavailable as error:
         pytest.skip(str(error))
     with sandbox:
