@@ -12,7 +12,7 @@ from agentrl.chat import ChatFormat, load_tokenizer
 from agentrl.engines._base import SamplingParams
 from agentrl.engines.hf import HFEngine
 from agentrl.engines.scripted import ScriptedEngine
-from agentrl.env import TextEnv
+from agentrl.env import CutAction, TextEnv
 from agentrl.errors import NotFound
 from agentrl.policy import load_model
 from agentrl.prompts import Prompt
@@ -216,6 +216,26 @@ def test_an_answer_of_the_wrong_form_and_an_action_that_is_not_accepted_are_coun
     tally = Tally([played])
     assert (tally.format_invalid_frac, tally.inadmissible_frac) == (1 / 3, 1 / 3)
     assert played.success  # the environment got the bare action
+
+
+def test_an_environment_hears_which_answers_the_token_limit_cut_off(
+    release: threading.Event, tiny_model_dir: Path
+) -> None:
+    heard: list[str] = []
+
+    class Listening(Odd):
+        def step(self, action: str) -> tuple[Any, Any, bool, bool, Any]:
+            heard.append(action)
+            return super().step(action)
+
+    chat = ChatFormat(load_tokenizer(tiny_model_dir))
+    five, endless = chat.answer("5"), chat.answer("5 5 5 5 5")
+    answers = iter([endless, five])
+    plays = collector(lambda: Listening(release), concurrency=1)
+    (played,) = plays.play(engine_agent(chat, ScriptedEngine(lambda prompt, seed: next(answers))), tasks("a"))
+    assert [turn.stopped for turn in played.turns] == ["length", "stop"]
+    assert heard == ["5 5 5 5", "5"]
+    assert [isinstance(action, CutAction) for action in heard] == [True, False]
 
 
 def test_trajectories_carry_the_group_seed_and_weights_they_were_played_with(tiny_model_dir: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
-from agentrl.env import Actor, SplitRole, TextEnv
+from agentrl.env import Actor, CutAction, SplitRole, TextEnv
 from agentrl.errors import EnvError
 from agentrl.tasks import TaskSet
 from agentrl_envs.zerotir.arithmetic import Arithmetic, ArithmeticKnobs, Calculator
@@ -24,7 +24,8 @@ class ZeroTIR(TextEnv):
     r"""Problems with a Python tool. A turn either calls the tool or ends the episode; a right \boxed{answer} earns 1.
 
     The text that a policy writes after a call, in the same turn, is not read. A call beyond the limit is refused once;
-    a second one ends the episode. Only what the policy wrote is graded, never an output of the tool.
+    a second one ends the episode. Only what the policy wrote is graded, never an output of the tool. An answer that the
+    token limit cut off is none, even where its box is complete; a complete call in it is made.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class ZeroTIR(TextEnv):
         assert self._problem is not None, "reset comes before step"
         call = self._codec.find(action) if self.tool_knobs.max_calls else None
         if call is None:
-            return self._grade(self._problem, boxed_answer(action))
+            return self._grade(self._problem, None if isinstance(action, CutAction) else boxed_answer(action))
         if self._tool.calls_left:
             return self._run(self._problem, call)
         if self._refused:

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 import agentrl
-from agentrl.env import make, text_env
+from agentrl.env import CutAction, make, text_env
 from agentrl.errors import EnvError, NotFound
 from agentrl_envs.zerotir.codecs import codec
 from agentrl_envs.zerotir.env import ZeroTIR
@@ -51,6 +51,13 @@ def test_a_wrong_answer_or_none_ends_the_episode_without_reward(turn: str) -> No
     ((_, reward, terminated, truncated, info),) = played(turn)
     assert (reward, terminated, truncated, info["success"]) == (0.0, True, False, False)
     assert info["inadmissible"] == (turn != "\\boxed{1}")
+
+
+def test_an_answer_that_the_token_limit_cut_off_earns_nothing_and_a_complete_call_in_it_is_made(gold: str) -> None:
+    (_, reward, terminated, _, info) = played(CutAction(f"\\boxed{{{gold}}} and so"))[0]
+    assert (reward, terminated, info["success"], info["answer"]) == (0.0, True, False, None)
+    (observation, *_) = played(CutAction(f"{python('print(6 * 7)')} which"))[0]
+    assert observation == "```output\n42\n```"
 
 
 def test_what_the_tool_prints_is_not_graded(gold: str) -> None:
