@@ -56,6 +56,9 @@ class TextEnv(gymnasium.Env[str, str]):
     """Names of the splits and what each is for."""
     inline: bool = False
     """True when a step takes microseconds and may run on the event loop; otherwise steps run in threads."""
+    reports: tuple[str, ...] = ()
+    """Keys of a step's `info` that are kept and logged: flags, as `rollout/<key>_frac` of all turns, and numbers of the
+    turn, as `rollout/<key>`, their sum over an episode. None by default; a key may be missing where it says nothing."""
 
     def __init__(self) -> None:
         self.observation_space = AnyText()

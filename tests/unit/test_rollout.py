@@ -109,6 +109,24 @@ def test_a_broken_environment_ends_its_own_episode_only(
     assert not any(make_batch(played).trajectory >= 3)
 
 
+class Reporting(Odd):
+    """Reports its steps; in the task "text" it reports text."""
+
+    reports = ("steps", "late", "never")
+
+    def step(self, action: str) -> tuple[Any, Any, bool, bool, Any]:
+        observation, reward, terminated, truncated, info = super().step(action)
+        told = "two" if self.task == "text" else self.steps
+        return observation, reward, terminated, truncated, info | {"steps": told, "late": self.steps > 1, "own": 9}
+
+
+def test_what_an_environment_reports_is_kept_and_must_be_flags_and_numbers(release: threading.Event) -> None:
+    good, bad = collector(lambda: Reporting(release)).play(FIVE, tasks("a", "text"))
+    assert [turn.reports for turn in good.turns] == [{"steps": 1.0, "late": False}, {"steps": 2.0, "late": True}]
+    assert (bad.ending, bad.turns) == (Ending.ENV_ERROR, ())
+    assert "info['steps'] is 'two', neither a flag nor a number" in bad.info["error"]
+
+
 def test_a_hung_environment_times_out_and_is_replaced(release: threading.Event) -> None:
     plays = collector(lambda: Odd(release), env_timeout_s=0.2, concurrency=1)
     played = plays.play(FIVE, tasks("hangs", "a", "hangs", "b"))

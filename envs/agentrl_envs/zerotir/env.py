@@ -19,6 +19,8 @@ from agentrl_envs.zerotir.tool_text import NO_CALLS_LEFT
 
 KnobsT = TypeVar("KnobsT")
 
+_NOTHING_TO_REPORT: Mapping[str, Any] = {"tool_calls": 0, "tool_failed": False, "timed_out": False, "void_turn": False}
+
 
 class ZeroTIR(TextEnv):
     r"""Problems with a Python tool. A turn either calls the tool or ends the episode; a right \boxed{answer} earns 1.
@@ -27,6 +29,9 @@ class ZeroTIR(TextEnv):
     a second one ends the episode. Only what the policy wrote is graded, never an output of the tool. An answer that the
     token limit cut off is none, even where its box is complete; a complete call in it is made.
     """
+
+    reports = tuple(_NOTHING_TO_REPORT)
+    """Calls that were made, and turns whose call failed, took too long, or in which neither a call nor a box stands."""
 
     def __init__(
         self,
@@ -72,7 +77,9 @@ class ZeroTIR(TextEnv):
         assert self._problem is not None, "reset comes before step"
         call = self._codec.find(action) if self.tool_knobs.max_calls else None
         if call is None:
-            return self._grade(self._problem, None if isinstance(action, CutAction) else boxed_answer(action))
+            box = boxed_answer(action)
+            answer = None if isinstance(action, CutAction) else box
+            return self._grade(self._problem, answer, void_turn=box is None)
         if self._tool.calls_left:
             return self._run(self._problem, call)
         if self._refused:
@@ -98,12 +105,21 @@ class ZeroTIR(TextEnv):
 
     def _run(self, problem: Problem, call: ToolCall) -> tuple[str, float, bool, bool, dict[str, Any]]:
         output = self._tool.call(call)
-        flags = {"success": False, "inadmissible": bool(call.problem)}
+        flags = {
+            "success": False,
+            "inadmissible": bool(call.problem),
+            "tool_calls": 1,
+            "tool_failed": self._tool.status != "ok",
+            "timed_out": self._tool.status in ("timeout", "cpu_limit"),
+        }
         return self._codec.output(output), 0.0, False, False, self._info(problem) | flags
 
-    def _grade(self, problem: Problem, answer: str | None) -> tuple[str, float, bool, bool, dict[str, Any]]:
+    def _grade(
+        self, problem: Problem, answer: str | None, *, void_turn: bool = False
+    ) -> tuple[str, float, bool, bool, dict[str, Any]]:
         right = answer is not None and self.source.is_right(problem, answer)
-        info = self._info(problem) | {"success": right, "inadmissible": answer is None, "answer": answer}
+        flags = {"success": right, "inadmissible": answer is None, "answer": answer, "void_turn": void_turn}
+        info = self._info(problem) | flags
         self._tool.restart()
         return "", float(right), True, False, info
 
@@ -113,6 +129,7 @@ class ZeroTIR(TextEnv):
             "task": problem.question,
             "task_type": problem.kind,
             "num_calls": self._tool.num_calls,
+            **_NOTHING_TO_REPORT,
         }
 
 

@@ -54,6 +54,8 @@ class PythonTool:
         self._session: Session | None = None
         self.num_calls = 0
         """Calls that have been made in this episode."""
+        self.status = ""
+        """How the last call ended, as the sandbox calls it; empty where nothing ran."""
 
     @property
     def calls_left(self) -> int:
@@ -68,17 +70,19 @@ class PythonTool:
             SandboxUnavailable: there is none here.
         """
         self.num_calls += 1
+        self.status = ""
         if call.problem:
             return call.problem
         runner = open_sandbox(self._knobs.sandbox, limits=self._limits)
         if self._knobs.state == "episode":
             self._session = self._session or runner.session()
         result = (self._session or runner).run(call.code)
+        self.status = result.status
         return tell(result, self._limits, max_tokens=self._knobs.output_tokens)
 
     def restart(self) -> None:
         """Forgets the episode."""
-        self.num_calls = 0
+        self.num_calls, self.status = 0, ""
         if self._session is not None:
             self._session.close()
             self._session = None

@@ -99,6 +99,25 @@ def test_variables_are_kept_if_asked_and_never_beyond_the_episode(state: str, pr
     env.close()
 
 
+def test_calls_failures_and_void_turns_are_reported(gold: str) -> None:
+    del gold
+
+    def reports(*turns: str, tool: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        return [tuple(info[name] for name in ZeroTIR.reports) for *_, info in played(*turns, tool=tool)]
+
+    assert ZeroTIR.reports == ("tool_calls", "tool_failed", "timed_out", "void_turn")
+    assert reports(python("print(1)"), python("1 / 0"), python("print(1)"), "\\boxed{1}") == [
+        (1, False, False, False),
+        (1, True, False, False),
+        (0, False, False, False),  # refused
+        (0, False, False, False),
+    ]
+    assert reports(python("while True: pass"), tool={"wall_s": 0.2}) == [(1, True, True, False)]
+    assert reports("Let me think.") == [(0, False, False, True)]
+    assert reports(CutAction("So \\boxed{1} and")) == [(0, False, False, False)]
+    assert reports(python("print(1)"), tool={"max_calls": 0}) == [(0, False, False, True)]
+
+
 def test_limits_reach_the_tool(gold: str) -> None:
     del gold
     slow, long = played(
