@@ -12,6 +12,7 @@ from agentrl import registry, resources
 from agentrl.algorithms._base import Algorithm
 from agentrl.chat import ChatFormat, load_tokenizer
 from agentrl.config import RunConfig
+from agentrl.config.schema import FiltersConfig
 from agentrl.engines._base import SamplingParams
 from agentrl.env import TextEnv, make, text_env
 from agentrl.errors import ConfigError, NotFound
@@ -69,6 +70,17 @@ def scorer(config: RunConfig, *, device: torch.device) -> Callable[[list[Traject
     if reward.source == "env" and reward.scale == 1 and reward.clip is None:
         return list
     return Scorer(_reward_source(config, device), reward.scale, reward.clip, reward.add)
+
+
+def filters(config: RunConfig) -> FiltersConfig:
+    """Gives which episodes are not trained on.
+
+    Raises:
+        ConfigError: a filter asks for what the environment does not report.
+    """
+    if config.filters.void_turn and "void_turn" not in one_env(config).reports:
+        raise ConfigError(f"filters.void_turn: {config.env.id} does not report void turns; leave it out")
+    return config.filters
 
 
 def _reward_source(config: RunConfig, device: torch.device) -> Source:
