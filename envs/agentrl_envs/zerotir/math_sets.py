@@ -157,6 +157,8 @@ def _folder(data: str | None) -> Path | None:
 def _file(folder: Path | None, name: str) -> Path:
     if name.endswith(".jsonl"):
         file = Path(name)
+    elif "/" in name:
+        raise DataError(f"math set {name!r}: no path ends so; write a set of the hub to .jsonl as envs/README.md shows")
     elif folder is None:
         raise DataError(f"math set {name!r}: no folder of data; set env.options.data, or AGENTRL_DATA to its parent")
     else:

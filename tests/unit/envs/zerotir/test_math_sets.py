@@ -74,6 +74,11 @@ def test_a_missing_set_is_told_with_those_there_are(knobs, tmp_path: Path) -> No
         MathSets(MathKnobs(data=str(tmp_path), train=["nowhere"]))
 
 
+def test_a_set_of_the_hub_is_told_how_to_become_a_file(knobs, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"'owner/name': .* write a set of the hub to \.jsonl as envs/README\.md shows"):
+        MathSets(MathKnobs(data=str(tmp_path), train=["owner/name"]))
+
+
 def test_without_a_folder_it_is_told_how_to_name_one(monkeypatch) -> None:
     monkeypatch.delenv("AGENTRL_DATA", raising=False)
     with pytest.raises(DataError, match=r"set env\.options\.data, or AGENTRL_DATA"):
