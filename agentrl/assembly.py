@@ -12,6 +12,7 @@ from agentrl import registry, resources
 from agentrl.algorithms._base import Algorithm
 from agentrl.chat import ChatFormat, load_tokenizer
 from agentrl.config import RunConfig
+from agentrl.config.schema import FiltersConfig
 from agentrl.engines._base import SamplingParams
 from agentrl.env import TextEnv, make, text_env
 from agentrl.errors import ConfigError, NotFound
@@ -82,6 +83,17 @@ def check_reward(config: RunConfig) -> None:
         _reward_source(config, torch.device("cpu"))
     elif reward.source == "model" and reward.path and not Path(reward.path).is_dir() and reward.path.count("/") != 1:
         raise ConfigError(f"reward.path: no folder {reward.path!r}; name one, or a hub id such as owner/name")
+
+
+def filters(config: RunConfig) -> FiltersConfig:
+    """Gives which episodes are not trained on.
+
+    Raises:
+        ConfigError: a filter asks for what the environment does not report.
+    """
+    if config.filters.void_turn and "void_turn" not in one_env(config).reports:
+        raise ConfigError(f"filters.void_turn: {config.env.id} does not report void turns; leave it out")
+    return config.filters
 
 
 def _reward_source(config: RunConfig, device: torch.device) -> Source:

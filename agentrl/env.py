@@ -16,6 +16,10 @@ Actor = Callable[[str, Mapping[str, Any]], str]
 """A player that is not a language model: (observation, info) -> action."""
 
 
+class CutAction(str):
+    """An action whose end is missing: the policy ran into the token limit while it wrote. Otherwise a string."""
+
+
 class AnyText(gymnasium.Space[str]):
     """Every string; Gymnasium's own Text space wants a list of allowed characters."""
 
@@ -44,12 +48,17 @@ class TextEnv(gymnasium.Env[str, str]):
     `reset(options={"task_id": id})` plays that task; without it the seed picks one. The limit on turns is Gymnasium's
     `max_episode_steps`. Standard keys of `info`, all optional: `task_id`, `task` (the goal in words), `task_type`,
     `admissible_actions` (sorted list), `success` (bool), `inadmissible` (bool, the last action was not accepted).
+
+    `step` gets a `CutAction`, which is a string, where the token limit cut the policy's answer off.
     """
 
     splits: Mapping[str, SplitRole] = MappingProxyType({})
     """Names of the splits and what each is for."""
     inline: bool = False
     """True when a step takes microseconds and may run on the event loop; otherwise steps run in threads."""
+    reports: tuple[str, ...] = ()
+    """Keys of a step's `info` that are kept and logged: flags, as `rollout/<key>_frac` of all turns, and numbers of the
+    turn, as `rollout/<key>`, their sum over an episode. None by default; a key may be missing where it says nothing."""
 
     def __init__(self) -> None:
         self.observation_space = AnyText()

@@ -4,7 +4,8 @@ import asyncio
 import concurrent.futures
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from numbers import Real
 from typing import Any, TypeVar
 
 import gymnasium
@@ -28,12 +29,13 @@ class EnvFailed(Exception):
 class EnvCalls:
     """Resets and steps one environment: at once when its steps are short, else in a thread, for `timeout_s` at most.
 
-    Both raise EnvFailed, unless the mistake is the user's.
+    All methods raise EnvFailed, unless the mistake is the user's.
     """
 
     def __init__(self, env: gymnasium.Env[str, str], *, timeout_s: float) -> None:
         self._env = env
         self._inline = text_env(env).inline
+        self._reports = text_env(env).reports
         self._timeout_s = timeout_s
 
     async def reset(self, task: Task) -> tuple[str, dict[str, Any]]:
@@ -53,6 +55,10 @@ class EnvCalls:
             return _text(observation), _finite(reward), bool(terminated), bool(truncated), dict(info)
 
         return await self._call(call)
+
+    def reported(self, info: Mapping[str, Any]) -> dict[str, bool | float]:
+        """Gives the flags and numbers that the environment reports of a turn, from the info of its step."""
+        return _guarded(lambda: {key: _reported(key, info[key]) for key in self._reports if key in info})
 
     async def _call(self, call: Callable[[], T]) -> T:
         if self._inline:
@@ -76,6 +82,14 @@ def _finite(reward: Any) -> float:
     if not math.isfinite(reward):
         raise EnvError(f"reward is {reward}")
     return float(reward)
+
+
+def _reported(key: str, value: object) -> bool | float:
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, Real) or not math.isfinite(value):
+        raise EnvError(f"info[{key!r}] is {value!r}, neither a flag nor a number, and `reports` names it")
+    return float(value)
 
 
 def _guarded(call: Callable[[], T]) -> T:

@@ -141,6 +141,7 @@ def train(
     config = loaded.config
     ranks = Ranks()
     algorithm = assembly.algorithm(config)
+    filters = assembly.filters(config)
     score = assembly.scorer(config, device=ranks.device)
     run = Run.start(loaded, folder, ranks, algorithm=algorithm)
     reference = run.weights.policy.frozen_copy() if algorithm.requires & {"reference", "reference_kl"} else None
@@ -170,6 +171,7 @@ def train(
             score=score,
             requires=algorithm.requires,
             max_refills=algorithm.config.max_refills,
+            filters=filters,
         ),
         updater=updater,
         keeper=run,

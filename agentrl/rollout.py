@@ -10,7 +10,7 @@ import gymnasium
 
 from agentrl.chat import ChatFormat
 from agentrl.engines._base import RolloutEngine, SamplingParams
-from agentrl.env import Actor
+from agentrl.env import Actor, CutAction
 from agentrl.env_calls import EnvCalls, EnvFailed
 from agentrl.prompts import Prompt
 from agentrl.tasks import Task
@@ -201,10 +201,11 @@ async def play(env: gymnasium.Env[str, str], agent: Agent, task: Task, *, env_id
         while not (terminated or truncated):
             turn, action = await player.act(turns, observation, info, seed=task.seed + len(turns) * _SEED_STRIDE)
             sent = turn.action.strip() if action is None else action
+            sent = CutAction(sent) if turn.stopped == "length" else sent
             observation, reward, terminated, truncated, info = await calls.step(sent)
             flags = {key: bool(info[key]) for key in ("success", "inadmissible") if key in info}
             flags |= {"format_invalid": True, "inadmissible": False} if action is None else {"format_invalid": False}
-            turns.append(replace(turn, reward=reward, info=flags))
+            turns.append(replace(turn, reward=reward, info=flags, reports=calls.reported(info)))
         ending = Ending.TERMINATED if terminated else Ending.MAX_TURNS
     except ContextFull:
         ending = Ending.CONTEXT_FULL

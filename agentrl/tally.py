@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentrl.errors import EnvError
 from agentrl.trajectory import Ending, Trajectory
 
 
@@ -77,6 +78,19 @@ class Tally:
         """Share of turns whose action had the right form and was not accepted."""
         return self._turns_with("inadmissible")
 
+    @property
+    def reported(self) -> dict[str, float]:
+        """What environments report: of a flag the share of turns, `<name>_frac`; of a number its sum in an episode."""
+        turns = [turn for trajectory in self.trajectories for turn in trajectory.turns]
+        sums: dict[str, float] = defaultdict(float)
+        for turn in turns:
+            for name, value in turn.reports.items():
+                if isinstance(value, bool):
+                    sums[f"{name}_frac"] += value / len(turns)
+                else:
+                    sums[name] += value / self.num_episodes
+        return dict(sorted(sums.items()))
+
     def by_type(self) -> dict[str, "Tally"]:
         """Gives a tally for each task type, sorted by name; empty when the tasks have no types."""
         groups: dict[str, list[Trajectory]] = defaultdict(list)
@@ -86,9 +100,14 @@ class Tally:
         return {name: Tally(groups[name]) for name in sorted(groups)}
 
     def metrics(self) -> dict[str, float]:
-        """Gives the numbers of a training step, under `rollout/`."""
+        """Gives the numbers of a training step, under `rollout/`.
+
+        Raises:
+            EnvError: an environment reports something under a name that is taken.
+        """
         endings = {f"rollout/ending_{name}_frac": n / max(self.num_episodes, 1) for name, n in self.endings.items()}
-        return {
+        reported = {f"rollout/{name}": value for name, value in self.reported.items()}
+        found = {
             "rollout/episode_return": self.mean_return,
             "rollout/success_rate": self.success_rate,
             "rollout/turns": self.mean_turns,
@@ -98,6 +117,9 @@ class Tally:
             "rollout/env_error_frac": endings["rollout/ending_env_error_frac"],
             **endings,
         }
+        if taken := found.keys() & reported.keys():
+            raise EnvError(f"the environment's `reports`: {', '.join(sorted(taken))} are metrics of ours; rename them")
+        return found | reported
 
     def summary(self) -> dict[str, Any]:
         """Gives the counts as a JSON object."""

@@ -47,6 +47,8 @@ class Turn:
     """How many updates the weights that sampled this turn had seen."""
     info: Mapping[str, Any] = field(default_factory=dict)
     """The environment's flags after the action, success, inadmissible, format_invalid ..., and what a scorer noted."""
+    reports: Mapping[str, bool | float] = field(default_factory=dict)
+    """The environment's own flags and numbers of this turn, as its `TextEnv.reports` names them."""
 
 
 class Ending(StrEnum):

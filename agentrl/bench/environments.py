@@ -14,6 +14,8 @@ from agentrl.evaluation.players import random_player
 def measure_env(env_id: str, *, seconds: float, options: dict[str, Any]) -> dict[str, float]:
     """Gives the speed of a random player on the tasks of the first split, in turn, for about `seconds`.
 
+    Where actions are not listed, as in open text, it is the expert that plays.
+
     An environment that has a `bench` module in its package adds what that measures: `measure_env(env, seconds)`.
 
     Returns:
@@ -27,7 +29,7 @@ def measure_env(env_id: str, *, seconds: float, options: dict[str, Any]) -> dict
         start = time.perf_counter()
         observation, info = env.reset(seed=num_resets, options={"task_id": tasks[num_resets % len(tasks)]})
         reset_s += time.perf_counter() - start
-        actor, ended = random_player(num_resets), False
+        actor, ended = (random_player if "admissible_actions" in info else inner.expert)(num_resets), False
         num_resets += 1
         while not ended:
             action = actor(observation, info)

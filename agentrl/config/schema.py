@@ -1,4 +1,4 @@
-"""Every setting of a run, in ten sections. The text under a field is its help.
+"""Every setting of a run, in eleven sections. The text under a field is its help.
 
 The section `algorithm` is the chosen algorithm's own `Config`, which stays with the algorithm.
 """
@@ -144,6 +144,35 @@ class RewardConfig(Section):
         return []
 
 
+class FiltersConfig(Section):
+    """Which episodes are played but not trained on. What is dropped leaves its group, and is counted."""
+
+    void_turn: bool = False
+    """Drop episodes with a turn that holds neither a call nor an answer (SimpleTIR, arXiv:2509.02479). The environment
+    must report `void_turn`, as ZeroTIR does. False by default."""
+    accuracy_band: tuple[Frac, Frac] | None = None
+    """Keep only groups whose success rate is from the first number to the second, both included; ZeroTIR's are
+    [0.05, 0.8], SimpleTIR's [0.1, 0.9]. None, the default, keeps all. algorithm.max_refills plays others for them."""
+    repetition: Frac | None = None
+    """Drop episodes that repeat more than this share of their runs of 20 action tokens: a run is repeated if it occurs
+    earlier in the episode. ZeroTIR drops above 0.2, measured otherwise. None, the default, drops none."""
+    overlong: bool = False
+    """Drop episodes that a token limit cut off, by a last turn without end or a full context. False by default."""
+
+    def problems(self) -> list[tuple[str, str]]:
+        """Gives (knob, problem) for what was set without effect; each says what to do."""
+        found: list[tuple[str, str]] = []
+        if self.accuracy_band is not None:
+            low, high = self.accuracy_band
+            if low > high:
+                found.append(("accuracy_band", f"[{low:g}, {high:g}] keeps no rate; write the lower one first"))
+            if (low, high) == (0, 1):
+                found.append(("accuracy_band", "no effect, every rate is from 0 to 1; leave it out, or narrow it"))
+        if self.repetition == 1:
+            found.append(("repetition", "no effect, no share is above 1; leave it out, or set less"))
+        return found
+
+
 class TrainingConfig(Section):
     """How the policy is updated."""
 
@@ -234,6 +263,8 @@ class RunConfig(Section, Generic[AlgorithmT]):
     """How many episodes each step plays."""
     reward: RewardConfig = RewardConfig()
     """Who says what an episode is worth."""
+    filters: FiltersConfig = FiltersConfig()
+    """Which episodes are played but not trained on."""
     algorithm: AlgorithmT
     """The algorithm's name, required, and its own knobs: `agentrl algorithms show NAME`."""
     training: TrainingConfig = TrainingConfig()
@@ -252,6 +283,13 @@ class RunConfig(Section, Generic[AlgorithmT]):
         """
         num_episodes = self.rollout.tasks_per_step * self.rollout.group_size
         problems = [(f"reward.{knob}", problem) for knob, problem in self.reward.problems()]
+        problems += [(f"filters.{knob}", problem) for knob, problem in self.filters.problems()]
+        if self.filters.accuracy_band and self.rollout.group_size == 1:
+            problem = "the rate of a group of 1 is 0 or 1, so this would sort episodes by success"
+            problems.append(("filters.accuracy_band", f"{problem}; leave it out, or set rollout.group_size: 2 or more"))
+        if self.filters.overlong and getattr(self.algorithm, "drop_truncated", False):
+            problem = "no effect, filters.overlong has dropped them already"
+            problems.append(("algorithm.drop_truncated", f"{problem}; set one of the two"))
         if "groups" in requires and self.rollout.group_size == 1:
             problem = f"1 leaves {name} nothing to compare an episode with, every advantage would be 0"
             problems.append(("rollout.group_size", f"{problem}; set 2 or more (8 is usual), or algorithm.name: c_rf"))

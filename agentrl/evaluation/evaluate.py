@@ -38,6 +38,7 @@ def evaluate(
         "format_invalid_frac": tally.format_invalid_frac,
         "inadmissible_frac": tally.inadmissible_frac,
         "endings": tally.endings,
+        "reported": tally.reported,
         "by_type": {name: part.summary() for name, part in tally.by_type().items()},
         "manifest_sha256": tasks.sha256,
         "num_tasks": len(tasks),
@@ -54,6 +55,7 @@ def metrics(result: dict[str, Any], prefix: str) -> dict[str, float]:
         f"{prefix}/ci95_high": high,
         f"{prefix}/episode_return": result["mean_return"],
         f"{prefix}/turns": result["mean_turns"],
+        **{f"{prefix}/{name}": value for name, value in result["reported"].items()},
     }
 
 

@@ -1,9 +1,11 @@
 """What a step is trained on: its episodes, scored, and whatever else the algorithm wants played for them."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from agentrl.algorithms._base import Need
+from agentrl.config.schema import FiltersConfig
+from agentrl.filters import choose
 from agentrl.rewards.scorer import reward_metrics
 from agentrl.rollout import Collector, EngineAgent
 from agentrl.tally import Tally
@@ -19,7 +21,7 @@ class Experience:
     trajectories: list[Trajectory]
     """What is trained on."""
     played: list[Trajectory]
-    """All that was played for it, the same unless groups were replaced."""
+    """All that was played for it, the same unless groups were replaced or episodes filtered."""
     baselines: dict[int, float] | None
     """The greedy policy's return by group, where the algorithm needs it and its episode did not fail."""
     metrics: dict[str, float]
@@ -39,12 +41,14 @@ class Gatherer:
     """What the algorithm needs; `greedy` is looked after here."""
     max_refills: int = 0
     """Times that groups whose returns are all equal are replaced."""
+    filters: FiltersConfig = field(default_factory=FiltersConfig)
+    """Which episodes are not trained on."""
 
     def gather(self, step: int) -> Experience:
         """Plays a step."""
         tasks = self.sampler.batch(step)
         played = self._play(self.agent, tasks)
-        chosen, metrics = self._refilled(step, played) if self.max_refills else (played, {})
+        chosen, metrics = self._refilled(step, played) if self.max_refills else choose(played, self.filters)
         baselines = None
         if "greedy" in self.requires:
             baselines, greedy_metrics = self._greedy_returns(tasks)
@@ -57,20 +61,22 @@ class Gatherer:
     def _refilled(self, step: int, played: list[Trajectory]) -> tuple[list[Trajectory], dict[str, float]]:
         """Plays new tasks, which it adds to `played`, until enough groups have returns that differ, and gives those.
 
-        When `max_refills` are used up there are fewer; when no group is left, the step learns nothing.
+        Groups are what the filters leave of them. When `max_refills` are used up there are fewer; when no group is
+        left, the step learns nothing.
         """
         wanted, refills = self.sampler.tasks_per_step, 0
-        while len(differing_groups(played)) < wanted and refills < self.max_refills:
-            missing = wanted - len(differing_groups(played))
-            tasks = self.sampler.refill(step, refills, missing, {trajectory.task_id for trajectory in played})
+        kept, shares = choose(played, self.filters)
+        while len(found := differing_groups(kept)) < wanted and refills < self.max_refills:
+            known = {trajectory.task_id for trajectory in played}
+            tasks = self.sampler.refill(step, refills, wanted - len(found), known)
             if not tasks:
                 break
             played += self._play(self.agent, tasks)
+            kept, shares = choose(played, self.filters)
             refills += 1
-        found = differing_groups(played)
         groups = len({trajectory.group for trajectory in played})
         metrics = {"rollout/refills": float(refills), "rollout/differing_group_frac": len(found) / groups}
-        return [trajectory for trajectory in played if trajectory.group in found[:wanted]], metrics
+        return [trajectory for trajectory in kept if trajectory.group in found[:wanted]], shares | metrics
 
     def _greedy_returns(self, tasks: Sequence[Task]) -> tuple[dict[int, float], dict[str, float]]:
         first = {task.group: task for task in reversed(tasks)}

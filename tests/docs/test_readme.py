@@ -72,6 +72,7 @@ RUNS = {
     "agentrl train algorithms/gspo": Run((*SMALL, *UNMEASURED)),
     "agentrl config explain training.steps": Run(),
     "agentrl config explain reward": Run(),
+    "agentrl config explain filters": Run(),
     "agentrl view runs/latest": Run(before=(TRAINED,)),
     "agentrl doctor": Run(),
 }

@@ -11,7 +11,7 @@ from agentrl.prompts import Prompt
 CONFIGS = resources.config_names()
 TO_BE_MADE = {"alfworld/tiny_smollm2": "scripts/get_smollm2.py", "rlhf/reinforce_pp": "scripts/make_tiny_reward.py"}
 """Configurations whose model does not ship, and what makes it."""
-ENVS = {"rlhf": "agentrl/Prompts-v0"}
+ENVS = {"rlhf": "agentrl/Prompts-v0", "zerotir": "agentrl/ZeroTIR-v0"}
 """What is played by the configurations of a folder; ALFWorld by the others."""
 
 every_config = pytest.mark.parametrize("name", CONFIGS)
@@ -25,11 +25,17 @@ def comment(name: str) -> str:
 
 def load(name: str) -> RunConfig[Any]:
     """A base leaves the algorithm to those that extend it."""
-    return load_config(name, ["algorithm.name=c_rf"] if name == "alfworld/base" else []).config
+    return load_config(name, ["algorithm.name=c_rf"] if name.endswith("/base") else []).config
 
 
-def is_official(name: str) -> bool:
-    return load(name).env.options.get("games") == "official"
+def needs_data(name: str) -> bool:
+    """Whether its tasks are official games or sets of problems, which do not ship."""
+    return options(name).get("games") == "official" or options(name).get("source") == "math"
+
+
+def options(name: str) -> dict[str, Any]:
+    """What the environment is made with."""
+    return load(name).env.options
 
 
 def test_there_are_configurations_and_one_is_the_quickstart():
@@ -74,14 +80,14 @@ def test_the_prompt_is_a_shipped_one(name):
         assert Prompt.load(resources.prompt_path(config.env.prompt)).turn
 
 
-@pytest.mark.parametrize("name", [name for name in CONFIGS if load(name).env.options.get("games") == "generated"])
-def test_the_splits_of_generated_games_exist_and_have_their_roles(name):
+@pytest.mark.parametrize("name", [name for name in CONFIGS if not needs_data(name) and "path" not in options(name)])
+def test_the_splits_of_generated_tasks_exist_and_have_their_roles(name):
     check_roles(load(name))
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", [name for name in CONFIGS if is_official(name)])
-def test_the_splits_of_official_games_exist_and_have_their_roles(name, data_dir, monkeypatch):
+@pytest.mark.parametrize("name", [name for name in CONFIGS if needs_data(name)])
+def test_the_splits_of_official_tasks_exist_and_have_their_roles(name, data_dir, monkeypatch):
     monkeypatch.setenv("AGENTRL_DATA", str(data_dir))
     check_roles(load(name))
 
@@ -98,9 +104,11 @@ def check_roles(config: RunConfig[Any]) -> None:
 @every_config
 def test_results_that_are_claimed_are_written_down_for_this_configuration(name):
     if "RESULTS.md" in comment(name):
-        results = resources.ROOT / "configs" / "RESULTS.md"
-        assert results.is_file()
-        assert name in results.read_text()
+        folder = resources.config_path(name).parent
+        results = [
+            file for file in (folder / "RESULTS.md", resources.ROOT / "configs" / "RESULTS.md") if file.is_file()
+        ]
+        assert any(name in file.read_text() for file in results)
 
 
 @pytest.mark.parametrize("path", sorted((resources.ROOT / "prompts").rglob("*.md")), ids=lambda path: path.stem)

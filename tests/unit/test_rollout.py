@@ -12,7 +12,7 @@ from agentrl.chat import ChatFormat, load_tokenizer
 from agentrl.engines._base import SamplingParams
 from agentrl.engines.hf import HFEngine
 from agentrl.engines.scripted import ScriptedEngine
-from agentrl.env import TextEnv
+from agentrl.env import CutAction, TextEnv
 from agentrl.errors import NotFound
 from agentrl.policy import load_model
 from agentrl.prompts import Prompt
@@ -107,6 +107,24 @@ def test_a_broken_environment_ends_its_own_episode_only(
     assert error in played[1].info["error"]
     assert Tally(played).metrics()["rollout/env_error_frac"] == 0.4
     assert not any(make_batch(played).trajectory >= 3)
+
+
+class Reporting(Odd):
+    """Reports its steps; in the task "text" it reports text."""
+
+    reports = ("steps", "late", "never")
+
+    def step(self, action: str) -> tuple[Any, Any, bool, bool, Any]:
+        observation, reward, terminated, truncated, info = super().step(action)
+        told = "two" if self.task == "text" else self.steps
+        return observation, reward, terminated, truncated, info | {"steps": told, "late": self.steps > 1, "own": 9}
+
+
+def test_what_an_environment_reports_is_kept_and_must_be_flags_and_numbers(release: threading.Event) -> None:
+    good, bad = collector(lambda: Reporting(release)).play(FIVE, tasks("a", "text"))
+    assert [turn.reports for turn in good.turns] == [{"steps": 1.0, "late": False}, {"steps": 2.0, "late": True}]
+    assert (bad.ending, bad.turns) == (Ending.ENV_ERROR, ())
+    assert "info['steps'] is 'two', neither a flag nor a number" in bad.info["error"]
 
 
 def test_a_hung_environment_times_out_and_is_replaced(release: threading.Event) -> None:
@@ -216,6 +234,26 @@ def test_an_answer_of_the_wrong_form_and_an_action_that_is_not_accepted_are_coun
     tally = Tally([played])
     assert (tally.format_invalid_frac, tally.inadmissible_frac) == (1 / 3, 1 / 3)
     assert played.success  # the environment got the bare action
+
+
+def test_an_environment_hears_which_answers_the_token_limit_cut_off(
+    release: threading.Event, tiny_model_dir: Path
+) -> None:
+    heard: list[str] = []
+
+    class Listening(Odd):
+        def step(self, action: str) -> tuple[Any, Any, bool, bool, Any]:
+            heard.append(action)
+            return super().step(action)
+
+    chat = ChatFormat(load_tokenizer(tiny_model_dir))
+    five, endless = chat.answer("5"), chat.answer("5 5 5 5 5")
+    answers = iter([endless, five])
+    plays = collector(lambda: Listening(release), concurrency=1)
+    (played,) = plays.play(engine_agent(chat, ScriptedEngine(lambda prompt, seed: next(answers))), tasks("a"))
+    assert [turn.stopped for turn in played.turns] == ["length", "stop"]
+    assert heard == ["5 5 5 5", "5"]
+    assert [isinstance(action, CutAction) for action in heard] == [True, False]
 
 
 def test_trajectories_carry_the_group_seed_and_weights_they_were_played_with(tiny_model_dir: Path) -> None:

@@ -1,8 +1,10 @@
+import json
 import math
 from dataclasses import replace
 
 import pytest
 
+from agentrl.errors import EnvError
 from agentrl.tally import Tally, wilson_interval
 from agentrl.trajectory import Ending, Trajectory
 from tests.episodes import episode
@@ -60,6 +62,25 @@ def test_flags_are_shares_of_turns() -> None:
     tally = Tally([flagged(PLAYED[0], "format_invalid", ""), flagged(PLAYED[2], "inadmissible", "inadmissible", "")])
     assert math.isclose(tally.format_invalid_frac, 1 / 5)
     assert math.isclose(tally.inadmissible_frac, 2 / 5)
+
+
+def reporting(trajectory: Trajectory, *reports: dict[str, bool | float]) -> Trajectory:
+    turns = (replace(turn, reports=told) for turn, told in zip(trajectory.turns, reports, strict=True))
+    return replace(trajectory, turns=tuple(turns))
+
+
+def test_reported_flags_are_shares_of_turns_and_reported_numbers_are_sums_of_an_episode() -> None:
+    called = reporting(PLAYED[2], {"calls": 2.0, "late": True}, {"calls": 1.0, "late": False}, {})
+    tally = Tally([called, reporting(PLAYED[1], {"late": True}), PLAYED[3]])
+    assert tally.reported == pytest.approx({"calls": 3 / 3, "late_frac": 2 / 4})
+    assert tally.metrics()["rollout/late_frac"] == 2 / 4
+    again = Tally([Trajectory.from_dict(json.loads(json.dumps(one.to_dict()))) for one in tally.trajectories])
+    assert again.reported == tally.reported
+
+
+def test_a_report_under_a_name_of_ours_is_refused() -> None:
+    with pytest.raises(EnvError, match="rollout/turns are metrics of ours; rename them"):
+        Tally([reporting(PLAYED[1], {"turns": 1.0})]).metrics()
 
 
 def test_task_types_have_tallies_of_their_own() -> None:

@@ -213,3 +213,25 @@ def test_a_file_that_does_not_exist_is_not_found():
 def test_importing_the_configuration_loads_no_torch():
     code = "import sys, agentrl.config; print({'torch', 'transformers', 'gymnasium'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "key", "problem"),
+    [
+        (["filters.accuracy_band=[0.1, 0.9]"], "filters.accuracy_band", "the rate of a group of 1 is 0 or 1"),
+        (["filters.accuracy_band=[0.9, 0.1]", "rollout.group_size=2"], "filters.accuracy_band", "keeps no rate"),
+        (["filters.accuracy_band=[0, 1]", "rollout.group_size=2"], "filters.accuracy_band", "no effect"),
+        (["filters.repetition=1"], "filters.repetition", "no effect"),
+        (["filters.overlong=true", "algorithm.drop_truncated=true"], "algorithm.drop_truncated", "no effect"),
+    ],
+)
+def test_filters_without_effect_are_refused(overrides, key, problem, write):
+    (line,) = problems(write("x.yaml", MINIMAL), *overrides)[1:]
+    assert f"{key}: " in line
+    assert problem in line
+
+
+def test_filters_with_effect_are_taken(write):
+    told = ["filters.accuracy_band=[0.05, 0.8]", "rollout.group_size=2", "filters.repetition=0.2"]
+    filters = load_config(write("x.yaml", MINIMAL), told).config.filters
+    assert (filters.accuracy_band, filters.repetition, filters.overlong) == ((0.05, 0.8), 0.2, False)

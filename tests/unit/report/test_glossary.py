@@ -6,10 +6,14 @@ from agentrl.trajectory import Ending
 FRACTIONS = ("format_invalid_frac", "inadmissible_frac", "env_error_frac", *(f"ending_{name}_frac" for name in Ending))
 REWARDS = ("raw_return", "env_return", "reward_clipped_frac", "reward_truncated_frac")
 DEMANDED = ("refills", "differing_group_frac", "greedy_return", "greedy_error_frac")
+FILTERED = (
+    *("filtered_frac", "filtered_void_turn_frac", "filtered_accuracy_band_frac"),
+    *("filtered_repetition_frac", "filtered_overlong_frac"),
+)
 LOGGED = {
     "rollout": (
         *("episode_return", "success_rate", "turns", "action_tokens", "tokens_per_s"),
-        *(*REWARDS, *FRACTIONS, *DEMANDED),
+        *(*REWARDS, *FRACTIONS, *DEMANDED, *FILTERED),
     ),
     "critic": ("loss", "clip_frac", "value"),
     "policy": (

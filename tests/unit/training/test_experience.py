@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from agentrl.chat import ChatFormat
+from agentrl.config.schema import FiltersConfig
 from agentrl.engines._base import SamplingParams
 from agentrl.engines.scripted import ScriptedEngine
 from agentrl.prompts import Prompt
@@ -16,6 +17,7 @@ from tests.episodes import episode
 from tests.tiny import tiny_tokenizer
 
 TASKS = TaskSet("train", [f"task {i}" for i in range(12)], sha256="")
+CUT = Ending.CONTEXT_FULL
 Outcome = Callable[[Task, float], Trajectory]
 
 
@@ -93,6 +95,30 @@ def test_refills_end_at_their_limit_and_where_no_task_is_left() -> None:
     found = gatherer(MadeUp(outcome(lambda task, temperature: 0.0)), max_refills=10).gather(0)
     assert len(found.played) == 24
     assert found.metrics["rollout/refills"] == 2
+
+
+def test_what_a_filter_drops_is_played_and_counted_and_not_trained_on() -> None:
+    full = outcome(lambda task, temperature: 1.0, lambda task: CUT if task.group in (1, 3) else Ending.TERMINATED)
+    found = gatherer(MadeUp(full), filters=FiltersConfig(overlong=True)).gather(0)
+    assert {trajectory.group for trajectory in found.trajectories} == {0, 2}
+    assert len(found.played) == 8
+    assert found.metrics["rollout/filtered_overlong_frac"] == found.metrics["rollout/filtered_frac"] == 4 / 8
+    assert found.metrics["rollout/ending_context_full_frac"] == 4 / 8
+
+
+def test_groups_that_filters_leave_without_a_difference_are_replaced() -> None:
+    seeds: dict[str, int] = {}
+
+    def first_wins(task: Task, temperature: float) -> float:
+        return float(task.seed == seeds.setdefault(task.id, task.seed))
+
+    losers_are_cut = outcome(
+        first_wins, lambda task: CUT if task.group == 0 and task.seed != seeds[task.id] else Ending.TERMINATED
+    )
+    found = gatherer(MadeUp(losers_are_cut), max_refills=1, filters=FiltersConfig(overlong=True)).gather(0)
+    assert {trajectory.group for trajectory in found.trajectories} == {1, 2, 3, 4}
+    assert (len(found.played), len(found.trajectories)) == (10, 8)
+    assert found.metrics["rollout/filtered_overlong_frac"] == 1 / 10
 
 
 def test_the_greedy_policy_plays_each_task_once_at_temperature_0() -> None:
