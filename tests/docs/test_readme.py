@@ -1,5 +1,6 @@
 """Every command of README.md and envs/README.md is run here, or says why not; a new one without either fails."""
 
+import json
 import logging
 import os
 import re
@@ -80,6 +81,7 @@ SCRIPTS = {
     "python scripts/get_alfworld.py": "test_the_script_finds_the_official_games_where_the_download_puts_them",
     "python scripts/get_alfworld.py --from FOLDER_OR_ARCHIVE": "test_the_script_reads_a_folder_and_an_archive",
     "python -m tests.golden --dir DIR": "test_golden_files_of_a_folder_are_compared",
+    "python -m agentrl_envs.zerotir.sandbox FILE.py --mode ns": "test_the_sandbox_runs_a_file",
 }
 """Commands that a test of their own runs."""
 NOT_RUN = {
@@ -193,6 +195,15 @@ def test_golden_files_of_a_folder_are_compared(tmp_path):
     told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     assert "formula_crf_loss" in told
     assert "1 files, 0 failed" in told
+
+
+def test_the_sandbox_runs_a_file(tmp_path):
+    (tmp_path / "sum.py").write_text("print(19 + 23)")
+    command = [sys.executable, "-m", "agentrl_envs.zerotir.sandbox", str(tmp_path / "sum.py")]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "SandboxUnavailable" in told.stdout + told.stderr:
+        pytest.skip("this machine isolates nothing")
+    assert json.loads(told.stdout)["stdout"] == "42\n"
 
 
 def test_without_games_the_script_says_in_a_line_what_to_do(tmp_path):
