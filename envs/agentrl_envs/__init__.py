@@ -4,3 +4,4 @@ import gymnasium
 
 gymnasium.register("agentrl/Guess-v0", entry_point="agentrl_envs.guess:Guess", max_episode_steps=6)
 gymnasium.register("agentrl/ALFWorld-v0", entry_point="agentrl_envs.alfworld.env:ALFWorld", max_episode_steps=50)
+gymnasium.register("agentrl/WebShop-v0", entry_point="agentrl_envs.webshop.env:WebShop", max_episode_steps=15)
