@@ -153,13 +153,13 @@ NASTY = st.one_of(
 @settings(deadline=None, max_examples=150)
 @given(st.lists(NASTY, max_size=15))
 def test_no_action_crashes_and_an_inadmissible_one_changes_nothing(actions):
-    env = text_env(agentrl.make(ID, num_products=30))
+    env = WebShop(num_products=30)
     text, _ = env.reset(options={"task_id": env.task_set("train").ids[0]})
     for action in actions:
         before = state(env)
         after, reward, terminated, truncated, info = env.step(action)
         assert 0 <= reward <= 1
-        assert (truncated, terminated) == (False, env._session.page == "done")
+        assert (truncated, terminated) == (False, state(env)["page"] == "done")
         if info["inadmissible"]:
             assert (state(env), after, reward) == (before, text, 0.0)
         text = after
