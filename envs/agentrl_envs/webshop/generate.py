@@ -7,12 +7,11 @@ from typing import Any
 
 from agentrl.errors import EnvError
 from agentrl_envs.webshop.catalogue import CATEGORY_SEPARATOR
-from agentrl_envs.webshop.words import BRANDS, DEPARTMENTS, OPENERS, STYLES, Department, Kind
+from agentrl_envs.webshop.words import BRANDS, DEPARTMENTS, OPENERS, STYLES, SYLLABLES, Department, Kind
 
 MAX_PRODUCTS = 1_000_000
-_ASIN_DIGITS = 8
-_ASIN_STEP = 61_803_399
-"""Coprime to 10 ** 8, so that numbers far apart follow each other and none comes twice."""
+_ASIN_STEP = 618_033
+"""Coprime to MAX_PRODUCTS, so that unlike ids follow each other and none comes twice."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def generate(knobs: Knobs) -> GeneratedFiles:
         rng = Random(f"{knobs.catalogue_seed} {number}")
         department = rng.choice(DEPARTMENTS)
         kind = rng.choice(department.kinds)
-        asin = f"B0{(number + 1) * _ASIN_STEP % 10**_ASIN_DIGITS:0{_ASIN_DIGITS}d}"
+        asin = _asin(number)
         has = rng.sample(department.attributes, rng.randint(3, 5))
         item = _item(asin, department, kind, has, rng, knobs)
         files.items.append(item)
@@ -65,6 +64,13 @@ def generate(knobs: Knobs) -> GeneratedFiles:
             if rng.random() < 0.2:
                 files.human[asin] = [_human(asin, kind, asked, item["customization_options"], rng)]
     return files
+
+
+def _asin(number: int) -> str:
+    """Gives the id of a product: B0 and three syllables out of 100 each, such as B0LUNKERTA."""
+    scattered = (number + 1) * _ASIN_STEP % MAX_PRODUCTS
+    first, second, third = (SYLLABLES[scattered // unit % len(SYLLABLES)] for unit in (10_000, 100, 1))
+    return f"B0{first}n{second}r{third}".upper()
 
 
 def _item(asin: str, department: Department, kind: Kind, has: list[str], rng: Random, knobs: Knobs) -> dict[str, Any]:

@@ -20,6 +20,7 @@ BRANDS = (
     *("Lumora", "Marwen", "Norvo", "Ostara", "Pellam", "Quillon", "Rovena", "Selwick", "Tarlow", "Umbrel", "Velmont"),
     *("Wexford", "Yarrow", "Zephra"),
 )
+SYLLABLES = tuple(consonant + vowel for consonant in "bcdfghjklmnpqrstvwxz" for vowel in "aeiou")
 COLORS = ("black", "white", "navy", "green", "purple", "orange", "pink", "yellow", "brown", "beige", "teal", "maroon")
 STYLES = ("classic", "modern", "simple", "bold", "cozy", "slim", "sturdy", "compact", "elegant", "casual")
 OPENERS = (

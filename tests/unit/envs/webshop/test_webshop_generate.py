@@ -39,7 +39,7 @@ def test_files_are_json_and_have_the_originals_keys(made):
 def test_every_asin_is_one_of_its_own():
     asins = [item["asin"] for item in generate(Knobs(num_products=3000)).items]
     assert len(set(asins)) == 3000
-    assert all(re.fullmatch(r"B0\d{8}", asin) for asin in asins)
+    assert all(re.fullmatch(r"B0[A-Z]{2}N[A-Z]{2}R[A-Z]{2}", asin) for asin in asins)
 
 
 def test_just_what_is_asked_for_can_be_bought_and_is_worth_1(generated_shop):
