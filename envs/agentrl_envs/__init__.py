@@ -6,3 +6,4 @@ gymnasium.register("agentrl/Guess-v0", entry_point="agentrl_envs.guess:Guess", m
 gymnasium.register("agentrl/ALFWorld-v0", entry_point="agentrl_envs.alfworld.env:ALFWorld", max_episode_steps=50)
 gymnasium.register("agentrl/Prompts-v0", entry_point="agentrl_envs.prompts:Prompts", max_episode_steps=1)
 gymnasium.register("agentrl/ZeroTIR-v0", entry_point="agentrl_envs.zerotir.env:ZeroTIR", max_episode_steps=20)
+gymnasium.register("agentrl/WebShop-v0", entry_point="agentrl_envs.webshop.env:WebShop", max_episode_steps=15)

@@ -11,7 +11,7 @@ from agentrl.prompts import Prompt
 CONFIGS = resources.config_names()
 TO_BE_MADE = {"alfworld/tiny_smollm2": "scripts/get_smollm2.py", "rlhf/reinforce_pp": "scripts/make_tiny_reward.py"}
 """Configurations whose model does not ship, and what makes it."""
-ENVS = {"rlhf": "agentrl/Prompts-v0", "zerotir": "agentrl/ZeroTIR-v0"}
+ENVS = {"rlhf": "agentrl/Prompts-v0", "webshop": "agentrl/WebShop-v0", "zerotir": "agentrl/ZeroTIR-v0"}
 """What is played by the configurations of a folder; ALFWorld by the others."""
 
 every_config = pytest.mark.parametrize("name", CONFIGS)
@@ -30,7 +30,7 @@ def load(name: str) -> RunConfig[Any]:
 
 def needs_data(name: str) -> bool:
     """Whether its tasks are official games or sets of problems, which do not ship."""
-    return options(name).get("games") == "official" or options(name).get("source") == "math"
+    return bool({"official", "math"} & {value for value in options(name).values() if isinstance(value, str)})
 
 
 def options(name: str) -> dict[str, Any]:
