@@ -82,6 +82,7 @@ SCRIPTS = {
     "python scripts/get_alfworld.py --from FOLDER_OR_ARCHIVE": "test_the_script_reads_a_folder_and_an_archive",
     "python -m tests.golden --dir DIR": "test_golden_files_of_a_folder_are_compared",
     "python -m agentrl_envs.zerotir.sandbox FILE.py --mode ns": "test_the_sandbox_runs_a_file",
+    "python -m agentrl_envs.webshop.replay DIR": "test_webshop_replays_what_the_original_did",
 }
 """Commands that a test of their own runs."""
 NOT_RUN = {
@@ -204,6 +205,13 @@ def test_the_sandbox_runs_a_file(tmp_path):
     if "SandboxUnavailable" in told.stdout + told.stderr:
         pytest.skip("this machine isolates nothing")
     assert json.loads(told.stdout)["stdout"] == "42\n"
+
+
+@pytest.mark.data
+def test_webshop_replays_what_the_original_did(data_dir):
+    command = [sys.executable, "-m", "agentrl_envs.webshop.replay", str(data_dir / "webshop")]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "golden_trajectories" in told
 
 
 def test_without_games_the_script_says_in_a_line_what_to_do(tmp_path):
