@@ -5,8 +5,6 @@ import inspect
 import sys
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
-
 from agentrl.cli.parser import add_json
 from agentrl.cli.terminal import as_json, facts, say, table
 
@@ -44,6 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _about(name: str) -> dict[str, Any]:
     """Gives an algorithm's text, what it needs of a run, and its knobs."""
+    from pydantic import BaseModel
+
     from agentrl import registry
     from agentrl.config.document import inline
     from agentrl.config.schema import settings
