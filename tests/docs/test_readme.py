@@ -1,5 +1,6 @@
 """Every command of README.md and envs/README.md is run here, or says why not; a new one without either fails."""
 
+import json
 import logging
 import os
 import re
@@ -18,6 +19,7 @@ import pytest
 
 from agentrl.cli.main import main
 from agentrl.report.summary import read_rollouts
+from agentrl_envs.zerotir.sandbox import Sandbox, SandboxUnavailable
 
 ROOT = Path(__file__).parents[2]
 README, ENVS_README = ROOT / "README.md", ROOT / "envs" / "README.md"
@@ -79,6 +81,7 @@ RUNS = {
 SCRIPTS = {
     "python scripts/get_alfworld.py": "test_the_script_finds_the_official_games_where_the_download_puts_them",
     "python scripts/get_alfworld.py --from FOLDER_OR_ARCHIVE": "test_the_script_reads_a_folder_and_an_archive",
+    "python -m agentrl_envs.zerotir.sandbox FILE.py --mode ns": "test_the_sandbox_runs_a_file",
     "python -m tests.golden --dir DIR": "test_golden_files_of_a_folder_are_compared",
 }
 """Commands that a test of their own runs."""
@@ -184,6 +187,17 @@ def test_the_script_reads_a_folder_and_an_archive(data_dir, tmp_path):
     shutil.unpack_archive(archive, tmp_path / "games", filter="data")
     same = script("--from", str(tmp_path / "games"), "--to", str(tmp_path / "b"), home=tmp_path)
     assert told.splitlines()[:3] == same.splitlines()[:3]
+
+
+def test_the_sandbox_runs_a_file(tmp_path):
+    try:
+        Sandbox("ns", preload=()).close()
+    except SandboxUnavailable as error:
+        pytest.skip(str(error))
+    (tmp_path / "FILE.py").write_text("print(6 * 7)")
+    command = [sys.executable, "-m", "agentrl_envs.zerotir.sandbox", "FILE.py", "--mode", "ns"]
+    told = json.loads(subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout)
+    assert (told["status"], told["stdout"]) == ("ok", "42\n")
 
 
 def test_golden_files_of_a_folder_are_compared(tmp_path):
