@@ -7,7 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agentrl.env import TextEnv, make
+    from agentrl.env import CutAction, TextEnv, make
     from agentrl.gym_text import GymTextAdapter
     from agentrl.tasks import Task, TaskSet
     from agentrl.trajectory import Ending, Message, Trajectory, Turn
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CutAction",
     "Ending",
     "GymTextAdapter",
     "Message",
@@ -28,7 +29,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "agentrl.env": ("TextEnv", "make"),
+    "agentrl.env": ("CutAction", "TextEnv", "make"),
     "agentrl.gym_text": ("GymTextAdapter",),
     "agentrl.tasks": ("Task", "TaskSet"),
     "agentrl.trajectory": ("Ending", "Message", "Trajectory", "Turn"),
