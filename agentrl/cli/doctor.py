@@ -21,7 +21,8 @@ EXAMPLE = "agentrl doctor"
 DISTRIBUTION = "agentrl-multiturn"
 REQUIRED = ("torch", "transformers", "accelerate", "gymnasium", "numpy", "pydantic", "safetensors")
 DATA: dict[str, tuple[str, dict[str, Any]]] = {
-    "ALFWorld's official games": ("agentrl/ALFWorld-v0", {"games": "official"})
+    "ALFWorld's official games": ("agentrl/ALFWorld-v0", {"games": "official"}),
+    "WebShop's official products": ("agentrl/WebShop-v0", {"products": "official"}),
 }
 """Data sets, and the environment that looks for each when it is made with these options."""
 

@@ -66,6 +66,7 @@ RUNS = {
     "agentrl eval alfworld/tiny_real --split all": Run(("--limit", "4"), needs_data=True),
     "agentrl train alfworld/tiny_real": Run((*SMALL, *UNMEASURED), needs_data=True),
     "agentrl eval quickstart --policy expert --split all": Run(("--limit", "4")),
+    "agentrl train zerotir/tiny": Run((*SMALL, *UNMEASURED)),
     "agentrl envs new my_env": Run(),
     "agentrl envs check my_env:me/MyEnv-v0": Run(before=(("agentrl", "envs", "new", "my_env"),)),
     "agentrl algorithms list": Run(),

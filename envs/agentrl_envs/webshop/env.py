@@ -31,6 +31,7 @@ class WebShop(TextEnv):
     """
 
     inline = True
+    reports = ("score",)
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
@@ -63,13 +63,19 @@ class OpenShop:
     tasks: Mapping[str, TaskSet]
 
 
-@cache
 def open_shop(source: Source) -> OpenShop:
-    """Opens a shop, once in a process for equal sources.
+    """Opens a shop, once in a process for equal sources and the same file of products.
 
     Raises:
         DataError: Files are missing or wrong, or a split is empty.
     """
+    if source.products != "generated":
+        source = replace(source, data=find_items(source.data, os.environ))
+    return _opened(source)
+
+
+@cache
+def _opened(source: Source) -> OpenShop:
     shop = load_shop(source)
     splits = split_ids(shop.goals, source.split_by)
     if source.products == "official" and source.requests == "synthetic":
