@@ -13,5 +13,6 @@ def test_what_is_missing_is_told_with_the_command_that_installs_it(agentrl):
 def test_official_games_that_are_not_there_are_told_with_the_command_that_gets_them(agentrl, monkeypatch, tmp_path):
     for name in ("AGENTRL_DATA", "ALFWORLD_DATA", "HOME"):
         monkeypatch.setenv(name, str(tmp_path))
-    (told,) = json.loads(agentrl("doctor", "--json"))["data"].values()
-    assert "alfworld-download" in told
+    games, products = json.loads(agentrl("doctor", "--json"))["data"].values()
+    assert "alfworld-download" in games
+    assert "scripts/get_webshop.py" in products

@@ -35,7 +35,7 @@ class Limits:
     open_files: int = 64
     """File descriptors."""
     threads: int = 256
-    """Threads of all code that runs at a time."""
+    """Threads of all code that runs at a time; under `landlock`, of all else of a plain user as well."""
 
 
 @dataclass(frozen=True)

@@ -249,3 +249,16 @@ def test_the_real_products_are_played_and_their_splits_are_complete(data_dir):
     }
     assert env.ceiling("unseen_products")["success"] < 1
     check_env(env, skip_render_check=True)
+
+
+def test_the_score_is_reported_of_a_purchase_and_nowhere_else(make):
+    env = make(reward="binary")
+    observation, info = env.reset(seed=0)
+    shopper, scores = env.expert(0), []
+    for _ in range(15):
+        observation, _, terminated, _, info = env.step(shopper(observation, info))
+        scores.append({key: info[key] for key in WebShop.reports if key in info})
+        if terminated:
+            break
+    assert scores[-1] == {"score": 1.0}
+    assert not any(scores[:-1])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentrl_envs.zerotir.sandbox import Sandbox
+from agentrl_envs.zerotir.sandbox import Limits, Sandbox
 
 from . import attacks
 
@@ -61,6 +61,43 @@ def test_nothing_is_left_for_the_next_call(sandbox: Sandbox) -> None:
         "      'LEAKED' in os.environ, os.path.exists('leaked'))"
     )
     assert found.stdout == "False False False False False\n"
+
+
+COUNT_THREADS = """
+import threading, time
+threading.stack_size(1 << 15)
+num = 0
+try:
+    while num < 1000:
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+        num += 1
+except RuntimeError:
+    pass
+print(num)
+"""
+
+
+def test_threads_are_refused_at_their_limit(sandbox: Sandbox) -> None:
+    result = sandbox.run(COUNT_THREADS)
+    assert result.status == "ok", result
+    assert int(result.stdout) < sandbox.limits.threads
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="the threads of a plain user count all together")
+def test_the_threads_of_one_sandbox_leave_those_of_another_free(sandbox: Sandbox) -> None:
+    def another() -> Sandbox:
+        return Sandbox(sandbox.mode, preload=(), limits=Limits(threads=20, wall_s=20))  # pyright: ignore[reportArgumentType]
+
+    with another() as one, another() as other, one.session() as session:
+        assert 0 < int(session.run(COUNT_THREADS).stdout) < 20  # they go on after the call
+        assert one.run(COUNT_THREADS).stdout == "0\n"
+        assert 0 < int(other.run(COUNT_THREADS).stdout) < 20
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="the code of a plain user runs as that user")
+def test_the_code_of_root_runs_as_another_user_and_can_import(sandbox: Sandbox) -> None:
+    result = sandbox.run("import os, wave\nprint(0 in os.getresuid(), 0 in os.getresgid(), os.getgroups())")
+    assert result.stdout == "False False []\n", result
 
 
 def test_two_calls_do_not_draw_the_same_random_numbers(sandbox: Sandbox) -> None:

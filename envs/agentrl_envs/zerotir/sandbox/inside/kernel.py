@@ -24,7 +24,8 @@ CLONE_ALL_NEW = (
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
 MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 _MNT_DETACH = 2
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 4, 8, 24, 38
+_CAP_SETUID = 7
 _MAX_CAPABILITIES = 64
 _CAPABILITY_VERSION_3 = 0x20080522
 _SIGKILL = 9
@@ -83,10 +84,28 @@ def bound_capabilities() -> None:
             break
 
 
+def become(uid: int, *, file_uid: int) -> None:
+    """Makes this process of one thread another user's, and has it open files as `file_uid`.
+
+    Of root's capabilities one is left, by which that was done; `drop_capabilities` ends it.
+    """
+    _prctl(_PR_SET_KEEPCAPS, 1)
+    os.setresuid(uid, uid, uid)  # from now on files are opened as `uid` too
+    _set_capabilities(1 << _CAP_SETUID)
+    _libc.setfsuid(ctypes.c_uint(file_uid))
+    if _libc.setfsuid(ctypes.c_uint(-1)) != file_uid:  # it gives what was set before, and no error
+        raise PermissionError(f"files cannot be opened as user {file_uid}")
+
+
 def drop_capabilities() -> None:
     """Gives up every capability."""
+    _set_capabilities(0)
+
+
+def _set_capabilities(kept: int) -> None:
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
-    syscall("capset", ctypes.c_char_p(header), ctypes.c_char_p(bytes(24)))
+    sets = struct.pack("=6I", kept, kept, 0, 0, 0, 0)  # effective, permitted, inheritable; the same of those from 32 on
+    syscall("capset", ctypes.c_char_p(header), ctypes.c_char_p(sets))
 
 
 def _prctl(option: int, value: int) -> None:

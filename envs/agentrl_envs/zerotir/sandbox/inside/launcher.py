@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import resource
 import site
 import socket
@@ -15,6 +16,8 @@ from .zygote import FAILED, preload, serve_forks
 
 _SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo")
 _FILES = ("/etc/ld.so.cache", "/etc/localtime")
+_UNUSED_UIDS = range(61184, 65520)
+"""They own no files: systemd lends them to services. A container of 65,536 users has them."""
 
 
 def main() -> None:
@@ -33,7 +36,6 @@ def _launch(orders: dict[str, Any], control: socket.socket) -> None:
     sys.path[:] = [path for path in sys.path if any(_is_below(path, root) for root in readable)]
     scratch = "/scratch" if any(_is_below(path, "/tmp") for path in readable) else "/tmp"  # /tmp would be covered
     os.environ["HOME"] = os.environ["TMPDIR"] = scratch
-    as_root = os.getuid() == 0
     if orders["mode"] == "ns":
         namespaces.enter()
         child = os.fork()
@@ -42,6 +44,7 @@ def _launch(orders: dict[str, Any], control: socket.socket) -> None:
             _, status = os.waitpid(child, 0)
             os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
         kernel.die_with_parent()  # not in the other tier: there the parent is a thread of the trainer's
+    uid = namespaces.NOBODY if orders["mode"] == "ns" else random.choice(_UNUSED_UIDS)  # threads are counted by user
     statm = os.open("/proc/self/statm", os.O_RDONLY)  # soon there may be no /proc
     if orders["mode"] == "ns":
         namespaces.build_root(readable, scratch)
@@ -50,7 +53,8 @@ def _launch(orders: dict[str, Any], control: socket.socket) -> None:
         mode=orders["mode"],
         limits=orders["limits"],
         scratch=scratch,
-        drop_uid=as_root and (orders["mode"] == "ns" or all(map(_others_may_read, readable))),
+        uid=None if os.getuid() else uid,
+        file_uid=uid if orders["mode"] == "ns" or all(map(_others_may_read, readable)) else 0,
         interpreter_bytes=int(os.read(statm, 64).split()[0]) * resource.getpagesize(),
         program=seccomp.worker_program(may_change_files=orders["mode"] == "ns"),
     )

@@ -31,8 +31,10 @@ class Setting:
     limits: dict[str, Any]
     scratch: str
     """The one directory that is writable, in ns mode."""
-    drop_uid: bool
-    """Whether to become nobody."""
+    uid: int | None
+    """The user to become, None to stay a plain one. No limit of threads holds for root."""
+    file_uid: int
+    """As whom to open files then; root where nobody else may read the interpreter."""
     interpreter_bytes: int
     """Address space that the interpreter and its libraries take."""
     program: bytes
@@ -78,10 +80,8 @@ def _confine(setting: Setting) -> None:
         os.chdir(setting.scratch)
     else:
         os.chdir(sys.prefix)
-    if setting.drop_uid:
-        os.setgroups([])
-        os.setresgid(namespaces.NOBODY, namespaces.NOBODY, namespaces.NOBODY)
-        os.setresuid(namespaces.NOBODY, namespaces.NOBODY, namespaces.NOBODY)
+    if setting.uid is not None:
+        _become(setting.uid, setting.file_uid)
     kernel.drop_capabilities()
     kernel.die_with_parent()
     if os.getppid() != parent:
@@ -92,6 +92,16 @@ def _confine(setting: Setting) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     seccomp.install(seccomp.for_process(setting.program, os.getpid()))
+
+
+def _become(uid: int, file_uid: int) -> None:
+    try:
+        os.setgroups([])
+        os.setresgid(namespaces.NOBODY, namespaces.NOBODY, namespaces.NOBODY)
+        kernel.become(uid, file_uid=file_uid)
+    except OSError as error:
+        message = f"root must become user {uid}: let it have CAP_SETUID and CAP_SETGID and map that user, or be no root"
+        raise OSError(f"{message} ({error})") from error
 
 
 def _limit(setting: Setting) -> None:

@@ -45,7 +45,7 @@ def serve_forks(control: socket.socket, setting: Setting, readable: Sequence[str
     kernel.bound_capabilities()
     if setting.mode == "landlock":
         kernel.gain_no_privileges()
-        if not setting.drop_uid:
+        if setting.uid is None:
             kernel.drop_capabilities()
         landlock.confine([*readable, *_READABLE_DEVICES], writable=["/dev/null"])
     kernel.hide_memory()
