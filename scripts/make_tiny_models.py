@@ -14,6 +14,7 @@ pairs of digits, and ids of products into B0 and their three syllables, so that 
 """
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,9 +53,11 @@ WORLDS = {
 }
 
 
-def make_tokenizer(world: World) -> PreTrainedTokenizerFast:
-    """Gives a tokenizer whose tokens are a world's words, and whose chat is `<obs> text <act> action <eot> ...`."""
-    words = (Path(__file__).parent / world.words).read_text().split()
+def make_tokenizer(words: Sequence[str], world: World = WORLDS["alfworld"]) -> PreTrainedTokenizerFast:
+    """Gives a tokenizer whose tokens are the words, and whose chat is `<obs> text <act> action <eot> ...`.
+
+    What the text loses, and what words are cut into, is as in the world.
+    """
     vocabulary = {word: number for number, word in enumerate([*SPECIAL, *words])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     drop = [normalizers.Replace(Regex(pattern), " ") for pattern in world.dropped]
@@ -95,7 +98,8 @@ def make_model(num_words: int, *, hidden: int, layers: int, seed: int) -> LlamaF
 
 def new(arguments: argparse.Namespace) -> None:
     """Writes the tokenizer and random weights."""
-    tokenizer = make_tokenizer(WORLDS[arguments.world])
+    world = WORLDS[arguments.world]
+    tokenizer = make_tokenizer((Path(__file__).parent / world.words).read_text().split(), world)
     model = make_model(len(tokenizer), hidden=arguments.hidden, layers=arguments.layers, seed=arguments.seed)
     tokenizer.save_pretrained(arguments.folder)
     model.save_pretrained(arguments.folder)
