@@ -46,12 +46,11 @@ class Gatherer:
 
     def gather(self, step: int) -> Experience:
         """Plays a step."""
-        tasks = self.sampler.batch(step)
-        played = self._play(self.agent, tasks)
+        played = self._play(self.agent, self.sampler.batch(step))
         chosen, metrics = self._refilled(step, played) if self.max_refills else choose(played, self.filters)
         baselines = None
         if "greedy" in self.requires:
-            baselines, greedy_metrics = self._greedy_returns(tasks)
+            baselines, greedy_metrics = self._greedy_returns(chosen)
             metrics |= greedy_metrics
         return Experience(chosen, played, baselines, Tally(played).metrics() | reward_metrics(played) | metrics)
 
@@ -78,12 +77,13 @@ class Gatherer:
         metrics = {"rollout/refills": float(refills), "rollout/differing_group_frac": len(found) / groups}
         return [trajectory for trajectory in kept if trajectory.group in found[:wanted]], shares | metrics
 
-    def _greedy_returns(self, tasks: Sequence[Task]) -> tuple[dict[int, float], dict[str, float]]:
-        first = {task.group: task for task in reversed(tasks)}
+    def _greedy_returns(self, chosen: Sequence[Trajectory]) -> tuple[dict[int, float], dict[str, float]]:
+        """Plays each task that is trained on once at temperature 0, with the seed of its first episode."""
+        first = {one.group: Task(one.task_id, one.seed, one.group) for one in reversed(chosen)}
         greedy = replace(self.agent, params=replace(self.agent.params, temperature=0.0))
         played = self._play(greedy, list(first.values()))
         returns = {one.group: one.episode_return for one in played if one.ending.trainable}
-        metrics = {"rollout/greedy_error_frac": 1 - len(returns) / len(played)}
+        metrics = {"rollout/greedy_error_frac": 1 - len(returns) / len(played)} if played else {}
         if returns:
             metrics["rollout/greedy_return"] = sum(returns.values()) / len(returns)
         return returns, metrics

@@ -131,6 +131,28 @@ def test_the_greedy_policy_plays_each_task_once_at_temperature_0() -> None:
     assert found.metrics["rollout/episode_return"] == 1.0
 
 
+def test_the_greedy_policy_plays_the_tasks_that_are_trained_on_also_those_of_refills() -> None:
+    hard = {f"task {i}" for i in range(0, 12, 2)}
+    seeds: dict[str, int] = {}
+
+    def paid(task: Task, temperature: float) -> float:
+        return 0.0 if task.id in hard else float(task.seed == seeds.setdefault(task.id, task.seed))
+
+    collector = MadeUp(outcome(paid))
+    found = gatherer(collector, requires=frozenset({"greedy"}), max_refills=10).gather(0)
+    assert found.metrics["rollout/refills"] >= 1
+    assert found.baselines is not None
+    assert set(found.baselines) == {trajectory.group for trajectory in found.trajectories}
+    greedy = [task_id for task_id, temperature in collector.asked if temperature == 0]
+    assert sorted(greedy) == sorted({trajectory.task_id for trajectory in found.trajectories})
+
+
+def test_without_a_group_to_train_on_nothing_is_played_greedily() -> None:
+    collector = MadeUp(outcome(lambda task, temperature: 0.0))
+    found = gatherer(collector, requires=frozenset({"greedy"}), max_refills=1).gather(0)
+    assert (found.trajectories, found.baselines) == ([], {})
+
+
 def test_a_greedy_episode_that_failed_gives_no_baseline() -> None:
     collector = MadeUp(
         outcome(lambda task, temperature: 1.0, lambda task: Ending.ENV_ERROR if task.group == 2 else Ending.TERMINATED)
