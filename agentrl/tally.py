@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,7 +106,6 @@ class Tally:
             EnvError: an environment reports something under a name that is taken.
         """
         endings = {f"rollout/ending_{name}_frac": n / max(self.num_episodes, 1) for name, n in self.endings.items()}
-        reported = {f"rollout/{name}": value for name, value in self.reported.items()}
         found = {
             "rollout/episode_return": self.mean_return,
             "rollout/success_rate": self.success_rate,
@@ -117,9 +116,7 @@ class Tally:
             "rollout/env_error_frac": endings["rollout/ending_env_error_frac"],
             **endings,
         }
-        if taken := found.keys() & reported.keys():
-            raise EnvError(f"the environment's `reports`: {', '.join(sorted(taken))} are metrics of ours; rename them")
-        return found | reported
+        return with_reported(found, self.reported, "rollout")
 
     def summary(self) -> dict[str, Any]:
         """Gives the counts as a JSON object."""
@@ -133,3 +130,15 @@ class Tally:
     def _turns_with(self, flag: str) -> float:
         turns = [turn for trajectory in self.trajectories for turn in trajectory.turns]
         return sum(bool(turn.info.get(flag)) for turn in turns) / max(len(turns), 1)
+
+
+def with_reported(metrics: dict[str, float], reported: Mapping[str, float], prefix: str) -> dict[str, float]:
+    """Gives the metrics and, under `prefix`, what an environment reports.
+
+    Raises:
+        EnvError: an environment reports something under a name that is taken.
+    """
+    found = {f"{prefix}/{name}": value for name, value in reported.items()}
+    if taken := metrics.keys() & found.keys():
+        raise EnvError(f"the environment's `reports`: {', '.join(sorted(taken))} are metrics of ours; rename them")
+    return metrics | found

@@ -5,7 +5,7 @@ from typing import Any
 
 from agentrl.errors import DataError
 from agentrl.rollout import Agent, Collector
-from agentrl.tally import Tally
+from agentrl.tally import Tally, with_reported
 from agentrl.tasks import TaskSet, every_task
 from agentrl.trajectory import Trajectory
 
@@ -49,14 +49,14 @@ def evaluate(
 def metrics(result: dict[str, Any], prefix: str) -> dict[str, float]:
     """Gives an evaluation's numbers for the trackers, under `eval_in` or `eval_out`."""
     low, high = result["ci95"]
-    return {
+    found = {
         f"{prefix}/success_rate": result["success_rate"],
         f"{prefix}/ci95_low": low,
         f"{prefix}/ci95_high": high,
         f"{prefix}/episode_return": result["mean_return"],
         f"{prefix}/turns": result["mean_turns"],
-        **{f"{prefix}/{name}": value for name, value in result["reported"].items()},
     }
+    return with_reported(found, result["reported"], prefix)
 
 
 def _task(trajectory: Trajectory) -> dict[str, Any]:

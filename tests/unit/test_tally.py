@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agentrl.errors import EnvError
-from agentrl.tally import Tally, wilson_interval
+from agentrl.tally import Tally, wilson_interval, with_reported
 from agentrl.trajectory import Ending, Trajectory
 from tests.episodes import episode
 
@@ -97,3 +97,12 @@ def test_metrics_have_the_names_that_reports_read() -> None:
     assert metrics["rollout/success_rate"] == 0.5
     assert metrics["rollout/env_error_frac"] == metrics["rollout/ending_env_error_frac"] == 0.25
     assert metrics["rollout/ending_max_turns_frac"] == 0.25
+
+
+def test_a_report_under_a_name_of_ours_is_refused_in_evaluations_too() -> None:
+    assert with_reported({"eval_in/turns": 3.0}, {"score": 0.5}, "eval_in") == {
+        "eval_in/turns": 3.0,
+        "eval_in/score": 0.5,
+    }
+    with pytest.raises(EnvError, match="eval_in/turns are metrics of ours"):
+        with_reported({"eval_in/turns": 3.0}, {"turns": 0.5}, "eval_in")
