@@ -27,6 +27,13 @@ Need = Literal[
     "correction",
     "one_update",
 ]
+"""What an algorithm may ask of a run.
+
+`groups`, `values`, `greedy`, `reference_kl`: see `Algorithm.needs`. `reference`: the frozen initial policy's
+log-probabilities. `current_logprobs`: the policy's at the start of each optimizer step; `updated_logprobs`: after the
+last. `entropy`: of the old policy. `correction`: the trainer's own log-probabilities beside the engine's.
+`one_update`: a single optimizer step for each batch, as there is no ratio.
+"""
 Share = Annotated[float, Field(gt=0, le=1)]
 
 
