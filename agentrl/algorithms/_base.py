@@ -63,6 +63,16 @@ class AlgorithmConfig(LossConfig):
     correction: Correction = Correction()
     """Off-policy correction between engine and trainer."""
 
+    @property
+    def ntf_tau(self) -> float:
+        """What `ntf` works with."""
+        return 0.9 if self.tau is None else self.tau
+
+    @property
+    def kept_entropy_frac(self) -> float:
+        """What `entropy` works with."""
+        return 0.2 if self.entropy_frac is None else self.entropy_frac
+
     def problems(self) -> list[tuple[str, str]]:
         """Gives (knob, problem) for what is missing and for what was set without effect; each says what to do."""
         found = [*super().problems(), *self.correction.problems()]
@@ -193,12 +203,11 @@ class Algorithm(Generic[ConfigT]):
         """Gives the action tokens whose loss counts; denominators stay. `logprobs` are the current policy's."""
         config, mask = self.config, batch.action_mask
         if config.token_filter == "ntf":
-            tau = 0.9 if config.tau is None else config.tau
             negative = sum_by(advantages.sum(1).double(), batch.trajectory) < 0
-            kept = filter_negatives(logprobs, mask, batch.trajectory, negative[batch.trajectory], tau)
+            kept = filter_negatives(logprobs, mask, batch.trajectory, negative[batch.trajectory], config.ntf_tau)
         elif config.token_filter == "entropy":
             assert batch.old_entropy is not None, "annotate the batch first"
-            kept = most_uncertain(batch.old_entropy, mask, 0.2 if config.entropy_frac is None else config.entropy_frac)
+            kept = most_uncertain(batch.old_entropy, mask, config.kept_entropy_frac)
         else:
             kept = mask
         return kept & ~batch.truncated[:, None] if config.drop_truncated else kept

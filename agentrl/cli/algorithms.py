@@ -66,8 +66,8 @@ def _slots(config: "AlgorithmConfig") -> dict[str, str]:
     clip = f"{_bound(config.clip_low)} below, {_bound(config.clip_high)} above"
     if config.dual_clip is not None:
         clip += f", {config.dual_clip:g} for negative advantages"
-    filters = {"none": "none", "ntf": f"ntf, tau {config.tau or 0.9:g}"}
-    filters["entropy"] = f"the least certain {config.entropy_frac or 0.2:.0%}"
+    filters = {"none": "none", "ntf": f"ntf, tau {config.ntf_tau:g}"}
+    filters["entropy"] = f"the least certain {config.kept_entropy_frac:.0%}"
     has_clip = config.ratio != "none" and config.surrogate in ("clip", "cispo")
     return {
         "token filter": filters[config.token_filter],
