@@ -3,7 +3,7 @@
 import argparse
 import inspect
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from agentrl.cli.parser import add_json
 from agentrl.cli.terminal import as_json, facts, say, table
@@ -51,7 +51,12 @@ def _about(name: str) -> dict[str, Any]:
     kind = registry.load("algorithms", name)
     algorithm = kind(kind.Config())
     knobs = [
-        {"key": setting.key, "default": inline(setting.field.default), "help": setting.help}
+        {
+            "key": setting.key,
+            "default": inline(setting.field.default),
+            "help": setting.help,
+            "idle": _idle(algorithm.config, setting.key.removeprefix("algorithm.")),
+        }
         for setting in settings(kind.Config, "algorithm.")
         if setting.key != "algorithm.name" and not isinstance(setting.field.default, BaseModel)
     ]
@@ -82,6 +87,29 @@ def _slots(config: "AlgorithmConfig") -> dict[str, str]:
     }
 
 
+def _idle(config: "AlgorithmConfig", knob: str) -> str | None:
+    """Gives why another value of a knob would have no effect beside the other defaults; None where it would."""
+    *section, name = knob.split(".")
+    holder: Any = config.correction if section else config
+    value = _other_value(type(holder).model_fields[name].annotation, getattr(holder, name))
+    if value is None:
+        return None
+    changed = holder.model_copy(update={name: value})
+    problems = dict((config.model_copy(update={"correction": changed}) if section else changed).problems())
+    problem = problems.get(knob, "")
+    return problem if problem.startswith("no effect") else None
+
+
+def _other_value(annotation: Any, value: object) -> object:
+    """Gives a value that a knob does not have, None for names."""
+    if isinstance(value, bool):
+        return not value
+    choices = [choice for choice in get_args(annotation) if isinstance(choice, str) and choice != value]
+    if choices:
+        return choices[0]
+    return None if str in (annotation, *get_args(annotation)) else 0.5 if value != 0.5 else 0.25
+
+
 def _correction(correction: "Correction") -> str:
     words = [correction.level]
     if correction.level != "none" and (correction.low, correction.high) != (None, None):
@@ -103,6 +131,9 @@ def _print(about: dict[str, Any]) -> None:
     say()
     facts([*about["slots"].items(), ("needs", ", ".join(about["needs"]) or "nothing but trajectories")])
     say()
-    for knob in about["knobs"]:
+    for knob in (knob for knob in about["knobs"] if not knob["idle"]):
         say(f"{knob['key']} = {knob['default']}", style="bold")
         say(f"    {knob['help']}")
+    if idle := [(knob["key"], knob["idle"]) for knob in about["knobs"] if knob["idle"]]:
+        say("\nWithout effect beside these choices", style="bold")
+        facts(idle)

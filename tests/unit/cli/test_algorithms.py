@@ -42,3 +42,15 @@ def test_show_gives_json(agentrl):
 
 def test_an_unknown_algorithm_is_answered_with_the_nearest(agentrl):
     assert "Did you mean 'grpo'?" in agentrl.fails("algorithms", "show", "grop")
+
+
+def test_knobs_without_effect_are_told_apart_with_the_reason(agentrl):
+    knobs = {knob["key"]: knob["idle"] for knob in json.loads(agentrl("algorithms", "show", "rloo", "--json"))["knobs"]}
+    assert knobs["algorithm.clip_low"].startswith("no effect with ratio none")
+    assert knobs["algorithm.kl_coef"].startswith("no effect without a KL estimator")
+    assert knobs["algorithm.tau"].startswith("no effect on token_filter none")
+    assert knobs["algorithm.correction.high"].startswith("no effect at level none")
+    working = ("ratio", "kl_estimator", "token_filter", "credit", "beta_minus", "correction.level", "singleton")
+    assert not any(knobs[f"algorithm.{knob}"] for knob in working)
+    shown = agentrl("algorithms", "show", "rloo")
+    assert shown.index("algorithm.singleton") < shown.index("Without effect") < shown.index("algorithm.clip_low")
