@@ -2,10 +2,12 @@
 
 import gzip
 import json
+import logging
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -47,6 +49,23 @@ class RunFolder:
         origins = json.loads((self.path / "origins.json").read_text(encoding="utf-8"))
         if loaded.origins["training.steps"].startswith("--set"):
             _write_json(self.path / "origins.json", {**origins, "training.steps": loaded.origins["training.steps"]})
+
+    @contextmanager
+    def logged(self) -> Iterator[None]:
+        """Appends to log.txt what is logged meanwhile, ours or a library's, and the error that ends the run."""
+        handler = logging.FileHandler(self.path / "log.txt", encoding="utf-8")
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        root = logging.getLogger()
+        root.addHandler(handler)
+        try:
+            yield
+        except BaseException:
+            about = {"levelname": "ERROR", "name": __name__, "msg": "the run stopped", "exc_info": sys.exc_info()}
+            handler.handle(logging.makeLogRecord(about))
+            raise
+        finally:
+            root.removeHandler(handler)
+            handler.close()
 
     def write_rollouts(self, step: int, trajectories: Iterable[Trajectory]) -> None:
         """Keeps the trajectories of a step, one a line."""

@@ -35,6 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     noise = f" with {share(settings.noise)} random actions" if settings.noise else ""
     line = "sft", f"{settings.demonstrations} demonstrations{noise} · {settings.steps} steps"
     folder = experiment.new_folder(loaded, command=arguments.command)
-    experiment.sft(loaded, folder, on_start=lambda run: print_header(run, loaded, line))
+    with folder.logged():
+        experiment.sft(loaded, folder, on_start=lambda run: print_header(run, loaded, line))
     print_results(folder.path, f"agentrl train CONFIG --set model.path={latest_checkpoint(folder.path)}")
     return 0

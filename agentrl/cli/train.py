@@ -52,9 +52,10 @@ def run(arguments: argparse.Namespace) -> int:
         folder = experiment.new_folder(loaded, command=arguments.command)
     line = algorithm_line(loaded.config)
     try:
-        experiment.train(
-            loaded, folder, resume=bool(arguments.resume), on_start=lambda run: print_header(run, loaded, line)
-        )
+        with folder.logged():
+            experiment.train(
+                loaded, folder, resume=bool(arguments.resume), on_start=lambda run: print_header(run, loaded, line)
+            )
     except KeyboardInterrupt:
         if any(folder.path.glob("checkpoints/step_*")):
             say(f"\nStopped. Go on with: agentrl train --resume {folder.path}")
