@@ -67,9 +67,15 @@ def scorer(config: RunConfig, *, device: torch.device) -> Callable[[list[Traject
         ConfigError: the reward model or the function cannot be loaded.
     """
     reward = config.reward
-    if reward.source == "env" and reward.scale == 1 and reward.clip is None:
+    if reward.source == "env" and reward.scale == 1 and reward.clip is None and not reward.invalid_penalty:
         return list
-    return Scorer(_reward_source(config, device), reward.scale, reward.clip, reward.add)
+    return Scorer(
+        _reward_source(config, device),
+        scale=reward.scale,
+        clip=reward.clip,
+        add=reward.add,
+        invalid_penalty=reward.invalid_penalty,
+    )
 
 
 def check_reward(config: RunConfig) -> None:

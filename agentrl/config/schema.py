@@ -125,6 +125,9 @@ class RewardConfig(Section):
     """Factor on what the source gives; 1 by default. Matters where a KL is in the reward, or the environment's is."""
     clip: PositiveFloat | None = None
     """What the source gives for a turn is then cut to -clip .. clip. None, the default, cuts nothing."""
+    invalid_penalty: NonNegativeFloat = 0.0
+    """Taken off each turn whose action could not be read or was not accepted, after scale and clip. 0 by default, as in
+    C-RF's runs; GiGPO's take off 0.1 where a success pays 10."""
 
     def problems(self) -> list[tuple[str, str]]:
         """Gives (knob, problem) for what is missing and for what was set without effect; each says what to do."""

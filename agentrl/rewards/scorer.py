@@ -1,9 +1,10 @@
 """Pays episodes what a source says they are worth.
 
-    reward of a turn = clip(scale * what the source gives, -clip, clip)  [+ what the environment paid]
+    reward of a turn = clip(scale * what the source gives, -clip, clip)  [+ what the environment paid]  [- penalty]
 
-A source that judges whole episodes pays on their last turn; one that judges turns pays on each. What became of it stays
-in `Turn.info`: `env_reward`, `raw_reward`, `reward_clipped`, `reward_truncated`.
+A source that judges whole episodes pays on their last turn; one that judges turns pays on each. The penalty is for
+turns whose action could not be read or was not accepted. What became of it stays in `Turn.info`: `env_reward`,
+`raw_reward`, `reward_clipped`, `reward_truncated`.
 """
 
 import math
@@ -28,6 +29,8 @@ class Scorer:
     """The most that the source pays or takes for a turn; None: any."""
     add: bool = False
     """Whether the environment's reward is kept and added to."""
+    invalid_penalty: float = 0.0
+    """What an invalid action costs."""
 
     def __call__(self, trajectories: Sequence[Trajectory]) -> list[Trajectory]:
         """Gives the same trajectories with other rewards.
@@ -60,6 +63,8 @@ class Scorer:
             clipped = scaled if self.clip is None else min(max(scaled, -self.clip), self.clip)
             told |= {"raw_reward": raw.value, "reward_clipped": clipped != scaled, "reward_truncated": raw.truncated}
             reward += clipped
+        if turn.info.get("format_invalid") or turn.info.get("inadmissible"):
+            reward -= self.invalid_penalty
         return replace(turn, reward=reward, info={**turn.info, **told})
 
 

@@ -3,10 +3,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+import torch
 from torch import Tensor
 
+from agentrl import assembly
 from agentrl.algorithms.reinforce_pp import ReinforcePP, ReinforcePPConfig
 from agentrl.batch import make_batch
+from agentrl.config import load_config
 from agentrl.errors import AgentRLError
 from agentrl.rewards._base import RawReward, Source
 from agentrl.rewards.env import env_rewards
@@ -55,6 +58,25 @@ def test_what_is_added_to_the_environments_reward_is_scaled_and_clipped_and_that
 def test_the_environments_own_reward_is_scaled_before_it_is_clipped() -> None:
     played = [episode(0, [1], episode_return=0.25), episode(1, [1], episode_return=-1.0)]
     assert paid(Scorer(env_rewards, scale=2.0, clip=0.75)(played)) == [[0.5], [-0.75]]
+
+
+@pytest.mark.parametrize("flag", ["format_invalid", "inadmissible"])
+def test_an_invalid_action_costs_its_turn_the_penalty_after_the_clip(flag: str) -> None:
+    first, last = episode(0, [1, 1], episode_return=4.0).turns
+    played = replace(PLAYED[0], turns=(replace(first, info={flag: True}), replace(last, info={flag: False})))
+    assert paid(Scorer(env_rewards, clip=2.0, invalid_penalty=0.25)([played])) == [[-0.25, 2.0]]
+    assert paid(Scorer(paying([1.0]), invalid_penalty=0.25)([played])) == [[-0.25, 1.0]]
+
+
+def test_a_penalty_alone_leaves_the_environments_rewards_and_the_success(tmp_path) -> None:
+    text = "env: {id: agentrl/Guess-v0}\nmodel: {path: tiny}\nalgorithm: {name: c_rf}\nreward: {invalid_penalty: 0.5}\n"
+    (tmp_path / "x.yaml").write_text(text)
+    config = load_config(str(tmp_path / "x.yaml")).config
+    won, lost = episode(0, [1], episode_return=1.0), episode(1, [1])
+    lost = replace(lost, turns=(replace(lost.turns[0], info={"inadmissible": True}),))
+    scored = assembly.scorer(config, device=torch.device("cpu"))([won, lost])
+    assert paid(scored) == [[1.0], [-0.5]]
+    assert [one.success for one in scored] == [True, False]
 
 
 def test_success_stays_what_the_environment_said() -> None:
