@@ -94,6 +94,7 @@ NOT_RUN = {
     "pip install torch": "a download",
     "pip install -e .": "installs this checkout, which has happened when tests run",
     "pip install 'agentrl-multiturn[textworld]'": "a download; the extra's name is checked below",
+    "python scripts/get_smollm2.py runs/smollm2": "a download; tests/end_to_end/test_smollm2.py runs it",
 }
 
 

