@@ -144,8 +144,14 @@ class Weights:
             tokenizer, model = load_tokenizer(source), load_model(source, config.model.dtype)
         except OSError as error:
             raise ConfigError(f"model.path: cannot load {str(source)!r}: {error}") from error
-        policy = Policy(model, temperature=config.engine.temperature, packed=config.training.packing).to(device)
-        return cls(policy, ChatFormat(tokenizer))
+        training = config.training
+        policy = Policy(
+            model,
+            temperature=config.engine.temperature,
+            packed=training.packing,
+            chunk_tokens=training.logprob_chunk_tokens,
+        )
+        return cls(policy.to(device), ChatFormat(tokenizer))
 
 
 def speaker(config: RunConfig, weights: Weights) -> Speaker:

@@ -191,10 +191,13 @@ class TrainingConfig(Section):
     minibatches: PositiveInt = 1
     """Optimizer steps made of each batch. 1 by default: strictly on-policy."""
     micro_batch_tokens: PositiveInt = 16384
-    """Padded tokens in one forward pass. Changes memory and speed only; 16384 by default: 1.5 B in 80 GiB."""
-    packing: bool = False
-    """Put the rows of a forward pass one after another, without padding. Changes memory and speed only. False by
-    default: it pays where attention takes sequence lengths, as flash attention on GPUs does."""
+    """Tokens in one forward pass, with their padding if any. Changes memory and speed only; 16384 by default: 1.5 B in
+    80 GiB."""
+    packing: bool | None = None
+    """Put the rows of a forward pass one after another, without padding. Changes memory and speed only: see
+    docs/benchmarks.md. None, the default: wherever every layer of the model attends to all that came before."""
+    logprob_chunk_tokens: PositiveInt = 512
+    """Tokens whose logits exist at a time. Changes memory and speed only; 512 by default, 0.1 GiB for 49,152 words."""
     old_logprobs: Literal["recompute", "rollout"] = "recompute"
     """Whose log-probabilities are the old policy's: the trainer's (default, exact) or the engine's (faster)."""
     seed: NonNegativeInt = 0

@@ -116,7 +116,7 @@ class Updater:
 
     def _backward(self, step: OptimizerStep, *, first: bool) -> dict[str, Tensor]:
         """Accumulates the step's gradient and gives its sums over all ranks."""
-        micros = list(micro_batches(self._my_rows(step.batch), self._config.micro_batch_tokens))
+        micros = self._micro_batches(step.batch)
         if not micros:  # fewer rows than ranks; the others' gradients wait for this one's
             step, micros = step.silenced(), [torch.zeros(1, dtype=torch.int64)]
         sums: dict[str, Tensor] = {}
@@ -167,7 +167,7 @@ class Updater:
     def _by_token(self, batch: Batch, compute: Callable[[Batch], Sequence[Tensor]]) -> list[Tensor]:
         """Gives what `compute` says of each action token, 0 elsewhere, as [B, T]; each rank computes its rows."""
         found: list[Tensor] = []
-        own = list(micro_batches(self._my_rows(batch), self._config.micro_batch_tokens))
+        own = self._micro_batches(batch)
         for rows in own or [torch.zeros(1, dtype=torch.int64)]:  # without a row of its own, a rank says 0 of one
             part = batch.select(rows).to(self._ranks.device)
             values = compute(part)
@@ -176,24 +176,27 @@ class Updater:
                 out[rows, : value.shape[1]] = torch.where(part.action_mask & bool(own), value, 0.0).cpu()
         return self._ranks.sum(found)
 
-    def _my_rows(self, batch: Batch) -> list[tuple[int, int]]:
-        """Gives (length, row) of this rank's rows, longest first, dealt out so that ranks get equal work."""
+    def _micro_batches(self, batch: Batch) -> list[Int[Tensor, " b"]]:
+        """Gives this rank's rows, longest first, dealt out so that ranks get equal work, and cut up."""
         ordered = sorted(((int(n), row) for row, n in enumerate(batch.lengths)), key=lambda item: (-item[0], item[1]))
-        return self._ranks.share(ordered)
+        own, most = self._ranks.share(ordered), self._config.micro_batch_tokens
+        return list(micro_batches(own, most, padded=not self.policy.packed))
 
 
-def micro_batches(rows: list[tuple[int, int]], max_tokens: int) -> Iterator[Int[Tensor, " b"]]:
-    """Cuts (length, row) pairs, longest first, into row numbers whose padded size is at most `max_tokens`.
+def micro_batches(rows: list[tuple[int, int]], max_tokens: int, *, padded: bool) -> Iterator[Int[Tensor, " b"]]:
+    """Cuts (length, row) pairs, longest first, into row numbers of at most `max_tokens`, with padding or without.
 
     A row that is longer than that goes alone.
     """
     chunk: list[int] = []
-    width = 0
+    width = size = 0
     for length, row in rows:
-        if chunk and (len(chunk) + 1) * width > max_tokens:
+        width = width if chunk else length
+        grown = size + (width if padded else length)
+        if chunk and grown > max_tokens:
             yield torch.tensor(chunk)
-            chunk = []
-        width = length if not chunk else width
+            chunk, width, grown = [], length, length
+        size = grown
         chunk.append(row)
     if chunk:
         yield torch.tensor(chunk)

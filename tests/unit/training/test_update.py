@@ -310,7 +310,13 @@ def test_without_a_critic_there_are_no_metrics_of_one(batch: Batch) -> None:
 def test_micro_batches_take_every_row_once_and_stay_within_the_limit() -> None:
     rows = sorted(((3 * i % 17 + 1, i) for i in range(40)), reverse=True)
     lengths = {row: length for length, row in rows}
-    chunks = [chunk.tolist() for chunk in micro_batches(rows, 30)]
+    chunks = [chunk.tolist() for chunk in micro_batches(rows, 30, padded=True)]
     assert sorted(row for chunk in chunks for row in chunk) == list(range(40))
     assert all(len(chunk) * max(lengths[row] for row in chunk) <= 30 for chunk in chunks)
-    assert [chunk.tolist() for chunk in micro_batches([(50, 0), (9, 1), (9, 2)], 20)] == [[0], [1, 2]]
+    assert [chunk.tolist() for chunk in micro_batches([(50, 0), (9, 1), (9, 2)], 20, padded=True)] == [[0], [1, 2]]
+
+
+def test_without_padding_micro_batches_count_the_tokens_alone() -> None:
+    rows = [(9, 0), (5, 1), (4, 2), (2, 3), (1, 4)]
+    assert [chunk.tolist() for chunk in micro_batches(rows, 14, padded=False)] == [[0, 1], [2, 3, 4]]
+    assert [chunk.tolist() for chunk in micro_batches(rows, 14, padded=True)] == [[0], [1, 2], [3, 4]]
