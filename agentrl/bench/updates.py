@@ -77,9 +77,8 @@ def compare_logprobs(head: Any, repeats: int) -> dict[str, float]:
         return token_logprobs(hidden, head, ids=ids, temperature=1.0, chunk_tokens=CHUNK_TOKENS)[0]
 
     def passes(logprobs: Callable[[], Tensor]) -> list[Tensor]:
-        hidden.grad = head.weight.grad = None
         (logprobs() * weights).sum().backward()
-        return [one.grad for one in (hidden, head.weight) if one.grad is not None]
+        return _taken([hidden, head.weight])
 
     calls = {"plain": lambda: passes(plain), "ours": lambda: passes(ours)}
     return _compared(calls, repeats) | _memory(calls)
@@ -90,11 +89,10 @@ def compare_ragged(model: PreTrainedModel, batch: Batch, repeats: int) -> dict[s
     weights = torch.where(batch.action_mask, torch.sin(torch.arange(batch.input_ids.shape[1])), 0.0)
 
     def passes(logprobs: Callable[[Tensor], Tensor], cut: list[Tensor]) -> list[Tensor]:
-        model.zero_grad(set_to_none=True)
         for rows in cut:
             found = logprobs(rows)
             (found * weights[rows, : found.shape[1]]).sum().backward()
-        return [one.grad for one in model.parameters() if one.grad is not None]
+        return _taken([*model.parameters()])
 
     def plain(rows: Tensor) -> Tensor:
         ids, real = batch.input_ids[rows], batch.attention_mask[rows]
@@ -133,6 +131,14 @@ def ragged_batch(num_words: int, row_tokens: Sequence[int] = ROW_TOKENS) -> Batc
             ids = prompt + action
         played.append(Trajectory("bench", str(number), number, number, tuple(turns), Ending.TERMINATED))
     return make_batch(played)
+
+
+def _taken(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Gives gradients and leaves none behind, whose end would count as memory that a later pass gives back."""
+    gradients = [one.grad for one in tensors if one.grad is not None]
+    for one in tensors:
+        one.grad = None
+    return gradients
 
 
 def _compared(calls: dict[str, Callable[[], list[Tensor]]], repeats: int) -> dict[str, float]:

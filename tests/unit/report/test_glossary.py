@@ -18,7 +18,8 @@ LOGGED = {
     "critic": ("loss", "clip_frac", "value"),
     "policy": (
         *("entropy", "approx_kl", "clip_frac", "grad_norm", "learning_rate"),
-        *("rollout_mismatch_kl", "rollout_mismatch_mean", "ref_kl"),
+        *("rollout_mismatch_kl", "rollout_mismatch_mean", "rollout_mismatch_k1", "rollout_mismatch_max_ratio"),
+        *("correction_clip_frac", "correction_drop_frac", "ref_kl"),
     ),
     "loss": ("policy", "kl", "kept_frac", "positive_frac"),
     "sft": ("loss", "action_nll"),
