@@ -72,7 +72,7 @@ def made_up_batch(num_rows: int, num_tokens: int) -> Batch:
         trajectory=rows,
         group=rows // GROUP_SIZE,
         episode_return=rewards.sum(1),
-        policy_version=torch.zeros_like(rows),
+        policy_version=torch.where(mask, 0, -1),
         task=rows // GROUP_SIZE,
         anchor=torch.where(mask, turn, -1),
         truncated=torch.zeros(num_rows, dtype=torch.bool),

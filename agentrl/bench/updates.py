@@ -1,4 +1,4 @@
-"""What updates save against plain Hugging Face forward and backward passes: time, memory, the same gradient.
+"""What updates save against plain Hugging Face passes and against waiting: time, memory, the same gradient.
 
 Letters: B rows, T tokens, N tokens that are asked about, V vocabulary.
 """
@@ -12,6 +12,7 @@ from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
 from agentrl.batch import Batch, make_batch
+from agentrl.bench.asynchrony import compare_asynchrony
 from agentrl.bench.measure import least_s, peak_mib
 from agentrl.bench.workloads import random_model
 from agentrl.logprobs import token_logprobs
@@ -57,6 +58,7 @@ def measure_updates(*, repeats: int = 2) -> list[dict[str, Any]]:
         rows.append(
             {"bench": f"ragged rows, {name}", **compare_ragged(model, ragged_batch(model.config.vocab_size), repeats)}
         )
+    rows.append({"bench": "steps of Guess", **compare_asynchrony(repeats=repeats)})
     return rows
 
 

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rollout = actions.add_parser("rollout", help="tokens a second of playing", example="agentrl bench rollout --json")
     update = actions.add_parser("update", help="tokens a second of learning", example="agentrl bench update --json")
     updates = actions.add_parser(
-        "updates", help="chunks and packing against plain passes", example="agentrl bench updates --json"
+        "updates", help="chunks, packing and playing ahead against plain ways", example="agentrl bench updates --json"
     )
     loss = actions.add_parser(
         "loss", help="advantages, loss and gradient against verl's, where it is installed", example="agentrl bench loss"

@@ -106,6 +106,10 @@ class RolloutConfig(Section):
     """Episodes of each task in a step. 1 by default; algorithms that compare a group need 2 or more, 8 is usual."""
     concurrency: PositiveInt = 64
     """Episodes played at a time. Changes the speed only, never the episodes; 64 by default, which fills one GPU."""
+    max_staleness: NonNegativeInt = 0
+    """Updates by which the weights that sampled a token may be behind when it is trained on. 0, the default, plays and
+    learns in turn, so that a seed decides a run; 1 or more plays later steps meanwhile, with new weights as they come.
+    algorithm.correction can weigh such tokens."""
 
 
 class RewardConfig(Section):

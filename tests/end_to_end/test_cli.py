@@ -233,3 +233,16 @@ def test_another_process_prints_plain_text_and_nothing_on_standard_error(agentrl
         output, error = process.communicate(timeout=120)
     assert (process.returncode, error) == (0, "")
     assert "\x1b" not in output
+
+
+def test_a_run_that_plays_ahead_evaluates_saves_and_goes_on(agentrl):
+    agentrl("train", "guess.yaml", "--steps", "3", "--set", "rollout.max_staleness=1")
+    run = Path("runs/latest")
+    agentrl("train", "--resume", "runs/latest", "--steps", "5")
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    staleness = [line["rollout/staleness_max"] for line in lines if "rollout/staleness_max" in line]
+    assert len(staleness) == 5
+    assert staleness[0] == staleness[3] == 0  # nothing could be played before a run starts, or goes on
+    assert max(staleness) <= 1
+    assert any("eval_in/success_rate" in line for line in lines)
+    assert (run / "checkpoints" / "step_000005" / "model.safetensors").is_file()
