@@ -152,7 +152,7 @@ def train(
     filters = assembly.filters(config)
     score = assembly.scorer(config, device=ranks.device)
     run = Run.start(loaded, folder, ranks, algorithm=algorithm)
-    reference = run.weights.policy.frozen_copy() if algorithm.requires & {"reference", "reference_kl"} else None
+    reference = run.weights.policy.reference() if algorithm.requires & {"reference", "reference_kl"} else None
     progress = load_checkpoint(latest_checkpoint(folder.path), run.learner) if resume else Progress(0, 0)
     rollout, training = config.rollout, config.training
     tasks = assembly.task_set(config, config.tasks.train).first(config.tasks.limit)

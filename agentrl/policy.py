@@ -5,31 +5,43 @@ Letters: B rows, T tokens, H hidden dimensions, V vocabulary; N tokens that are 
 
 import copy
 from collections.abc import Iterator
-from functools import cached_property
+from contextlib import ExitStack, contextmanager
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 from transformers import AutoModelForCausalLM, PreTrainedModel
+from transformers.modeling_layers import GradientCheckpointingLayer
 
 from agentrl.attention import enable_packing, lay_out, packing_obstacle
 from agentrl.batch import Batch
 from agentrl.errors import AgentRLError, ConfigError
 from agentrl.logprobs import token_logprobs
+from agentrl.lora import base_of, has_adapters, load_adapters, merged_copy, merged_weights, without_adapters
 
 
 def load_model(path: str | Path, dtype: str) -> PreTrainedModel:
-    """Gives a causal language model from a folder or a hub id, its weights in `dtype` (float32 or bfloat16)."""
-    return AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, dtype))
+    """Gives a causal language model from a folder or a hub id, its weights in `dtype` (float32 or bfloat16).
+
+    A folder of adapters gives their model with them.
+    """
+    base = base_of(path)
+    model = AutoModelForCausalLM.from_pretrained(base or path, dtype=getattr(torch, dtype))
+    if base:
+        load_adapters(model, Path(path))
+    return model
 
 
 class Policy(torch.nn.Module):
     """A causal language model as a policy that samples at `temperature`.
 
     `packed` puts the rows of a batch one after another in one sequence without padding: None where the model's
-    attention allows it. `chunk_tokens` is how many tokens have their logits at a time.
+    attention allows it. `chunk_tokens` is how many tokens have their logits at a time. `autocast` multiplies in
+    bfloat16.
 
     Raises:
         ConfigError: rows shall be packed, and the model's attention does not allow it.
@@ -42,11 +54,15 @@ class Policy(torch.nn.Module):
         temperature: float = 1.0,
         packed: bool | None = None,
         chunk_tokens: int = 512,
+        autocast: bool = False,
     ) -> None:
         super().__init__()
         self.model = model
         self.temperature = temperature
         self.chunk_tokens = chunk_tokens
+        self.autocast = autocast
+        self.is_base = False
+        """Whether it is the model without its adapters."""
         obstacle = packing_obstacle(model)
         if packed and obstacle:
             raise ConfigError(f"training.packing: not for {type(model).__name__}: {obstacle}; set it to false")
@@ -66,16 +82,17 @@ class Policy(torch.nn.Module):
         wanted = batch.action_mask if wanted is None else wanted
         rows, columns = torch.nonzero(wanted[:, 1:], as_tuple=True)
         ids = batch.input_ids[rows, columns + 1]
-        if self._has_plain_head:
-            found = token_logprobs(
-                self._hidden(batch, rows, columns),
-                _head_of(self.model),
-                ids=ids,
-                temperature=self.temperature,
-                chunk_tokens=self.chunk_tokens,
-            )
-        else:
-            found = _of_logits(self._logits(batch, rows, columns) / self.temperature, ids)
+        with self._computing():
+            if self._has_plain_head:
+                found = token_logprobs(
+                    self._hidden(batch, rows, columns),
+                    _head_of(self.model),
+                    ids=ids,
+                    temperature=self.temperature,
+                    chunk_tokens=self.chunk_tokens,
+                )
+            else:
+                found = _of_logits(self._logits(batch, rows, columns) / self.temperature, ids)
         empty = torch.zeros(wanted.shape, dtype=found[0].dtype, device=wanted.device)
         logprobs, entropy = (empty.index_put((rows, columns + 1), values) for values in found)
         return logprobs, entropy
@@ -94,7 +111,10 @@ class Policy(torch.nn.Module):
             if not policy._has_plain_head:
                 what = f"{type(policy.model).__name__} changes its logits after its head"
                 raise AgentRLError(f"{what}, so the exact KL is not supported; use k1")
-        hidden = [policy._hidden(batch, rows, columns) for policy in (self, other)]
+        hidden = []
+        for policy in (self, other):
+            with policy._computing():
+                hidden.append(policy._hidden(batch, rows, columns).to(policy.model.dtype))
         found = torch.zeros(len(rows), device=rows.device)
         for start in range(0, len(rows), self.chunk_tokens):
             part = slice(start, start + self.chunk_tokens)
@@ -117,6 +137,16 @@ class Policy(torch.nn.Module):
         inputs, place = lay_out(batch, packed=self.packed)
         return self.model(**inputs).logits.flatten(0, 1)[place[rows, columns]].float()
 
+    @contextmanager
+    def _computing(self) -> Iterator[None]:
+        """Sets the precision, and the adapters aside where it is the model without them."""
+        with ExitStack() as stack:
+            if self.autocast:
+                stack.enter_context(torch.autocast(self.device.type, dtype=torch.bfloat16))
+            if self.is_base:
+                stack.enter_context(without_adapters(self.model))
+            yield
+
     @cached_property
     def _has_plain_head(self) -> bool:
         """Whether logits are the head applied to the last hidden states and nothing more: found by a look at both."""
@@ -134,12 +164,43 @@ class Policy(torch.nn.Module):
         return self.model.device
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
-        """Gives the model's parameters by name, for an engine."""
-        yield from self.model.named_parameters()
+        """Gives the weights of `whole_model` as they are now, by name, for an engine."""
+        yield from merged_weights(self.model) if has_adapters(self.model) else self.model.named_parameters()
 
-    def frozen_copy(self) -> "Policy":
-        """Gives the policy as it is now, never to be trained: the reference of a KL loss."""
+    def whole_model(self) -> PreTrainedModel:
+        """Gives a model that computes the same on its own: a copy with the adapters merged in, if there are any."""
+        return merged_copy(self.model) if has_adapters(self.model) else self.model
+
+    def reference(self) -> "Policy":
+        """Gives the policy that training starts from, never to be trained: the reference of a KL loss.
+
+        With adapters it is the same model without them and costs no memory, else a copy.
+        """
+        if has_adapters(self.model):
+            base = copy.copy(self)
+            base.is_base = True
+            return base
         return copy.deepcopy(self).requires_grad_(False).eval()
+
+    def checkpoint_layers(self) -> None:
+        """Makes training keep the inputs of layers only and compute the rest again in the backward pass.
+
+        Raises:
+            ConfigError: the model's layers cannot do that.
+        """
+        modules = self.model.modules()
+        layers: list[Any] = [module for module in modules if isinstance(module, GradientCheckpointingLayer)]
+        if not layers:
+            name = type(self.model).__name__
+            raise ConfigError(f"training.gradient_checkpointing: not for {name}, whose layers lack it; set it to false")
+        for layer in layers:
+            layer.gradient_checkpointing = True
+            layer._gradient_checkpointing_func = partial(checkpoint, use_reentrant=False)
+            layer.training = True  # a layer asks whether to checkpoint by this; what is in it stays without dropout
+
+    def compile_trunk(self) -> None:
+        """Lets torch.compile make the passes through the layers faster, for rows of any number and length."""
+        self.model.base_model.compile(dynamic=True)
 
 
 def _of_logits(logits: Float[Tensor, "N V"], ids: Int[Tensor, " N"]) -> tuple[Float[Tensor, " N"], Float[Tensor, " N"]]:
@@ -164,6 +225,7 @@ class Critic(torch.nn.Module):
         super().__init__()
         self.trunk: Any = copy.deepcopy(policy.model.base_model)
         self.packed = policy.packed
+        self.autocast = policy.autocast
         self.head = torch.nn.Linear(_head_of(policy.model).in_features, 1, bias=False)
         self.to(policy.device)
         torch.nn.init.zeros_(self.head.weight)
@@ -175,7 +237,8 @@ class Critic(torch.nn.Module):
         """
         rows, columns = torch.nonzero(batch.attention_mask[:, 1:], as_tuple=True)
         inputs, place = lay_out(batch, packed=self.packed)
-        hidden = self.trunk(**inputs).last_hidden_state.flatten(0, 1)[place[rows, columns]]
+        with torch.autocast(batch.input_ids.device.type, dtype=torch.bfloat16, enabled=self.autocast):
+            hidden = self.trunk(**inputs).last_hidden_state.flatten(0, 1)[place[rows, columns]]
         values = self.head(hidden.to(self.head.weight.dtype))[:, 0].float()
         empty = torch.zeros(batch.input_ids.shape, device=values.device)
         return empty.index_put((rows, columns + 1), values)

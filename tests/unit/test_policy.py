@@ -87,9 +87,9 @@ def test_log_probabilities_are_in_float32_whatever_the_weights_are() -> None:
     assert logprobs.dtype == torch.float32
 
 
-def test_a_frozen_copy_stays_as_it_was() -> None:
+def test_the_reference_of_a_policy_stays_as_it_was() -> None:
     policy = Policy(tiny_model(NUM_IDS), temperature=0.5)
-    frozen = policy.frozen_copy()
+    frozen = policy.reference()
     expected, _ = policy(BATCH)
     with torch.no_grad():
         for _, weight in policy.weights():
@@ -134,7 +134,7 @@ def test_the_exact_kl_is_at_each_policys_own_temperature() -> None:
 
 def test_a_policys_exact_kl_to_itself_is_zero_and_has_no_gradient() -> None:
     policy = Policy(tiny_model(NUM_IDS))
-    found = policy.kl(policy.frozen_copy(), BATCH)
+    found = policy.kl(policy.reference(), BATCH)
     assert not found.any()
     assert not found.requires_grad
 
@@ -219,3 +219,40 @@ def test_a_critic_is_a_copy_that_leaves_the_policy_alone() -> None:
 
 def test_values_are_in_float32_whatever_the_weights_are() -> None:
     assert Critic(Policy(tiny_model(NUM_IDS).bfloat16()))(BATCH).dtype == torch.float32
+
+
+def gradient(policy: Policy) -> Tensor:
+    """Gives the gradient of a weighted sum of log-probabilities."""
+    logprobs, _ = policy(BATCH)
+    (logprobs * torch.arange(BATCH.input_ids.shape[1])).sum().backward()
+    return torch.cat([one.grad.flatten() for one in policy.parameters() if one.grad is not None])
+
+
+def test_checkpointed_layers_compute_twice_and_give_the_same_gradient() -> None:
+    expected = gradient(Policy(tiny_model(NUM_IDS)))
+    policy = Policy(tiny_model(NUM_IDS)).eval()
+    policy.checkpoint_layers()
+    passes = []
+    policy.model.model.layers[0].mlp.register_forward_hook(lambda *_: passes.append(1))
+    found = gradient(policy)
+    assert len(passes) >= 2
+    assert (found - expected).norm() <= 1e-6 * expected.norm()
+    assert not policy.model.model.layers[0].mlp.training
+
+
+def test_autocast_gives_nearly_the_gradient_on_weights_that_stay_float32() -> None:
+    expected = gradient(Policy(tiny_model(NUM_IDS)))
+    policy = Policy(tiny_model(NUM_IDS), autocast=True)
+    found = gradient(policy)
+    assert {value.dtype for value in policy.parameters()} == {found.dtype} == {torch.float32}
+    assert 1e-5 * expected.norm() < (found - expected).norm() <= 0.03 * expected.norm()
+    assert policy(BATCH)[0].dtype == torch.float32
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:`torch.jit.script_method`:DeprecationWarning", "ignore:The .grad attribute")
+def test_a_compiled_trunk_gives_the_same_gradient() -> None:
+    expected = gradient(Policy(tiny_model(NUM_IDS)))
+    policy = Policy(tiny_model(NUM_IDS))
+    policy.compile_trunk()
+    assert (gradient(policy) - expected).norm() <= 1e-5 * expected.norm()
