@@ -16,6 +16,7 @@ from agentrl.config.schema import FiltersConfig
 from agentrl.engines._base import SamplingParams
 from agentrl.env import TextEnv, make, text_env
 from agentrl.errors import ConfigError, NotFound
+from agentrl.lora import add_adapters, has_adapters
 from agentrl.policy import Policy, load_model
 from agentrl.prompts import Prompt
 from agentrl.rewards._base import Source
@@ -150,8 +151,21 @@ class Weights:
             tokenizer, model = load_tokenizer(source), load_model(source, config.model.dtype)
         except OSError as error:
             raise ConfigError(f"model.path: cannot load {str(source)!r}: {error}") from error
-        policy = Policy(model, temperature=config.engine.temperature, packed=config.training.packing).to(device)
-        return cls(policy, ChatFormat(tokenizer))
+        training = config.training
+        if config.model.lora and not has_adapters(model):  # a checkpoint comes with its own
+            add_adapters(model, config.model.lora, seed=training.seed)
+        policy = Policy(
+            model,
+            temperature=config.engine.temperature,
+            packed=training.packing,
+            chunk_tokens=training.logprob_chunk_tokens,
+            autocast=training.autocast,
+        )
+        if training.gradient_checkpointing:
+            policy.checkpoint_layers()
+        if training.compile:
+            policy.compile_trunk()
+        return cls(policy.to(device), ChatFormat(tokenizer))
 
 
 def speaker(config: RunConfig, weights: Weights) -> Speaker:
@@ -161,7 +175,7 @@ def speaker(config: RunConfig, weights: Weights) -> Speaker:
 
 def agent(config: RunConfig, weights: Weights, *, temperature: float | None = None) -> EngineAgent:
     """Gives the policy as a player, on an engine with weights of its own."""
-    engine = registry.load("engines", config.engine.name)(copy.deepcopy(weights.policy.model))
+    engine = registry.load("engines", config.engine.name)(copy.deepcopy(weights.policy.whole_model()))
     params = SamplingParams(
         temperature=config.engine.temperature if temperature is None else temperature,
         max_tokens=config.engine.max_tokens,

@@ -38,8 +38,8 @@ class Batch:
     """Which group the row's trajectory belongs to."""
     episode_return: Float[Tensor, " B"]
     """The whole trajectory's return, repeated on its rows."""
-    policy_version: Int[Tensor, " B"]
-    """The oldest weights that sampled a token of the row."""
+    policy_version: Int[Tensor, "B T"]
+    """How many updates the weights that sampled each action token had seen; -1 off the mask."""
     task: Int[Tensor, " B"]
     """A number of the task's own, the same in every step and run: see `stable_number`."""
     anchor: Int[Tensor, "B T"]
@@ -104,7 +104,11 @@ def make_batch(trajectories: Sequence[Trajectory], baselines: Mapping[int, float
             out[i, : len(value)] = torch.tensor(value, dtype=dtype)
         return out
 
-    anchors = [[stable_number(turn.observation) for turn in trajectory.turns] for trajectory in kept]
+    def by_turn(values: Sequence[Sequence[int]]) -> Tensor:
+        """Gives each action token what its turn has, of each kept trajectory's turns; -1 off the mask."""
+        told = [[-1 if turn < 0 else values[i][turn] for turn in row.turns] for i, row in zip(owner, rows, strict=True)]
+        return padded(told, -1, torch.int64)
+
     return Batch(
         input_ids=padded([row.ids for row in rows], 0, torch.int64),
         attention_mask=padded([[True] * len(row.ids) for row in rows], False, torch.bool),
@@ -115,13 +119,9 @@ def make_batch(trajectories: Sequence[Trajectory], baselines: Mapping[int, float
         trajectory=torch.tensor(owner, dtype=torch.int64),
         group=torch.tensor([kept[i].group for i in owner], dtype=torch.int64),
         episode_return=torch.tensor([kept[i].episode_return for i in owner], dtype=torch.float32),
-        policy_version=torch.tensor([row.policy_version for row in rows], dtype=torch.int64),
+        policy_version=by_turn([[turn.policy_version for turn in trajectory.turns] for trajectory in kept]),
         task=torch.tensor([stable_number(kept[i].task_id) for i in owner], dtype=torch.int64),
-        anchor=padded(
-            [[-1 if turn < 0 else anchors[i][turn] for turn in row.turns] for i, row in zip(owner, rows, strict=True)],
-            -1,
-            torch.int64,
-        ),
+        anchor=by_turn([[stable_number(turn.observation) for turn in trajectory.turns] for trajectory in kept]),
         truncated=torch.tensor([kept[i].truncated for i in owner], dtype=torch.bool),
         baseline=None
         if baselines is None

@@ -1,7 +1,7 @@
 """A whole run from its configuration: train or clone, evaluate in and out of distribution, keep what matters."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +9,8 @@ from pathlib import Path
 from agentrl import assembly, registry
 from agentrl.algorithms._base import Algorithm
 from agentrl.config import Loaded, RunConfig
+from agentrl.engines._shared import SharedEngine
+from agentrl.errors import ConfigError
 from agentrl.evaluation.evaluate import evaluate, metrics
 from agentrl.evaluation.players import expert_player
 from agentrl.policy import Critic
@@ -16,6 +18,7 @@ from agentrl.rollout import ActorAgent, Collector, EngineAgent
 from agentrl.run_folder import RunFolder
 from agentrl.tasks import TaskSampler, TaskSet
 from agentrl.trackers._base import Tracker
+from agentrl.training.ahead import Ahead
 from agentrl.training.checkpoint import (
     Learner,
     Progress,
@@ -61,6 +64,8 @@ class Run:
         config = loaded.config
         weights = assembly.Weights.load(config, device=ranks.device)
         agent = assembly.agent(config, weights)
+        if config.rollout.max_staleness:
+            agent = replace(agent, engine=SharedEngine(agent.engine))
         return cls(config, folder, weights, _learner(config, weights, algorithm), agent, assembly.collector(config))
 
     @cached_property
@@ -140,11 +145,14 @@ def train(
     """
     config = loaded.config
     ranks = Ranks()
+    if config.rollout.max_staleness and ranks.size > 1:
+        problem = "several processes play and learn in turn; set 0, or train with one process"
+        raise ConfigError(f"rollout.max_staleness: {config.rollout.max_staleness}, but {problem}")
     algorithm = assembly.algorithm(config)
     filters = assembly.filters(config)
     score = assembly.scorer(config, device=ranks.device)
     run = Run.start(loaded, folder, ranks, algorithm=algorithm)
-    reference = run.weights.policy.frozen_copy() if algorithm.requires & {"reference", "reference_kl"} else None
+    reference = run.weights.policy.reference() if algorithm.requires & {"reference", "reference_kl"} else None
     progress = load_checkpoint(latest_checkpoint(folder.path), run.learner) if resume else Progress(0, 0)
     rollout, training = config.rollout, config.training
     tasks = assembly.task_set(config, config.tasks.train).first(config.tasks.limit)
@@ -162,17 +170,18 @@ def train(
     )
     if ranks.is_main:
         on_start(run)
+    gatherer = Gatherer(
+        run.agent,
+        run.collector,
+        sampler,
+        ranks,
+        score=score,
+        requires=algorithm.requires,
+        max_refills=algorithm.config.max_refills,
+        filters=filters,
+    )
     Trainer(
-        gatherer=Gatherer(
-            run.agent,
-            run.collector,
-            sampler,
-            ranks,
-            score=score,
-            requires=algorithm.requires,
-            max_refills=algorithm.config.max_refills,
-            filters=filters,
-        ),
+        gatherer=gatherer,
         updater=updater,
         keeper=run,
         trackers=run.trackers(progress.step if resume else None) if ranks.is_main else [],
@@ -180,8 +189,16 @@ def train(
         ranks=ranks,
         next_step=progress.step,
         version=progress.version,
+        ahead=_ahead(config, gatherer, progress.step),
     ).run()
     run.collector.close()
+
+
+def _ahead(config: RunConfig, gatherer: Gatherer, first: int) -> Ahead | None:
+    """Gives what plays ahead, where the run may be trained on episodes of older weights."""
+    if not config.rollout.max_staleness:
+        return None
+    return Ahead(gatherer.gather, range(first, config.training.steps), max_staleness=config.rollout.max_staleness)
 
 
 def sft(loaded: Loaded, folder: RunFolder, *, on_start: Callable[[Run], None] = lambda run: None) -> None:

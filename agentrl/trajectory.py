@@ -80,8 +80,6 @@ class Segment:
     """Turn number of each sampled token, -1 off the mask. [T]"""
     rewards: tuple[float, ...]
     """A turn's reward on its last sampled token, 0 elsewhere. [T]"""
-    policy_version: int
-    """The oldest weights that sampled a token of this row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,5 +171,4 @@ def _segment(row: list[tuple[int, Turn]]) -> Segment:
         extend(turn.action_ids, turn.action_logprobs, number)
         if turn.action_ids:
             rewards[-1] += turn.reward
-    version = min(turn.policy_version for _, turn in row)
-    return Segment(tuple(ids), tuple(mask), tuple(logprobs), tuple(turns), tuple(rewards), version)
+    return Segment(tuple(ids), tuple(mask), tuple(logprobs), tuple(turns), tuple(rewards))

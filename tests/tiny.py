@@ -68,8 +68,10 @@ class TablePolicy(Policy):
     def __init__(self, table: Tensor) -> None:
         torch.nn.Module.__init__(self)
         self.table = torch.nn.Parameter(table.clone())
+        self.packed = False
 
-    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: Batch, wanted: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Gives each token's entry, and 0 for the entropy."""
+        del wanted
         logprobs = self.table[batch.input_ids]
         return logprobs, torch.zeros_like(logprobs)

@@ -5,7 +5,6 @@ functions are called as they are.
 """
 
 import importlib.util
-import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -13,13 +12,13 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.profiler import ProfilerActivity, profile
 
 from agentrl.algorithms._base import Algorithm
 from agentrl.algorithms.grpo import GRPO, GRPOConfig
 from agentrl.algorithms.ppo import PPO, PPOConfig
 from agentrl.algorithms.reinforce_pp import ReinforcePP, ReinforcePPConfig
 from agentrl.batch import Batch
+from agentrl.bench.measure import least_s, peak_mib
 from agentrl.training.plan import plan, step_loss
 
 SHAPES = ((32, 4096), (256, 512))
@@ -73,7 +72,7 @@ def made_up_batch(num_rows: int, num_tokens: int) -> Batch:
         trajectory=rows,
         group=rows // GROUP_SIZE,
         episode_return=rewards.sum(1),
-        policy_version=torch.zeros_like(rows),
+        policy_version=torch.where(mask, 0, -1),
         task=rows // GROUP_SIZE,
         anchor=torch.where(mask, turn, -1),
         truncated=torch.zeros(num_rows, dtype=torch.bool),
@@ -124,7 +123,7 @@ def _verl() -> SimpleNamespace:
 
 
 def _compared(calls: dict[str, Callable[[Tensor], Tensor]], batch: Batch, repeats: int) -> dict[str, float]:
-    """Measures the calls in turn, so that a busy moment of the machine meets all of them."""
+    """Measures the calls."""
     assert batch.old_logprobs is not None
     start = batch.old_logprobs + 0.1 * torch.sin(torch.arange(batch.input_ids.shape[1]))
 
@@ -138,25 +137,10 @@ def _compared(calls: dict[str, Callable[[Tensor], Tensor]], batch: Batch, repeat
     for gradient in gradients[1:]:
         worst = float((gradient - gradients[0]).abs().max() / gradients[0].abs().max())
         assert worst < 1e-3, f"the two do not compute the same: gradients differ by {worst:.2g}"
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(repeats):
-        for name, call in calls.items():
-            began = time.perf_counter()
-            run(call)
-            seconds[name].append(time.perf_counter() - began)
-    found = {f"{name}_s": min(times) for name, times in seconds.items()}
-    found |= {f"{name}_mib": _peak_mib(lambda call=call: run(call)) for name, call in calls.items()}
+    ran = {name: lambda call=call: run(call) for name, call in calls.items()}
+    found = {f"{name}_s": seconds for name, seconds in least_s(ran, repeats).items()}
+    found |= {f"{name}_mib": peak_mib(one) for name, one in ran.items()}
     if "verl" in calls:
         found["time_ratio"] = found["ours_s"] / found["verl_s"]
         found["memory_ratio"] = found["ours_mib"] / found["verl_mib"]
     return found
-
-
-def _peak_mib(call: Callable[[], Any]) -> float:
-    """Gives the most memory that tensors made during a call take at a time, as the allocator reports it."""
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        call()
-    assert profiler.profiler is not None
-    results: Any = profiler.profiler.kineto_results
-    changes = sorted((event.start_ns(), event.nbytes()) for event in results.events() if event.name() == "[memory]")
-    return float(np.maximum.accumulate(np.cumsum([size for _, size in changes]))[-1]) / 2**20

@@ -86,7 +86,7 @@ def measure_update(*, repeats: int = 3) -> dict[str, float]:
     }
 
 
-def random_model() -> PreTrainedModel:
+def random_model(*, max_tokens: int = 512) -> PreTrainedModel:
     """Gives the model, the same weights each time."""
     torch.manual_seed(0)
     config = Qwen2Config(
@@ -96,7 +96,7 @@ def random_model() -> PreTrainedModel:
         num_hidden_layers=4,
         num_attention_heads=4,
         num_key_value_heads=4,
-        max_position_embeddings=512,
+        max_position_embeddings=max_tokens,
         tie_word_embeddings=True,
         bos_token_id=None,
         eos_token_id=TOKENS.index("<eot>"),

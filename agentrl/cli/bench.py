@@ -17,27 +17,32 @@ EXAMPLE = "agentrl bench env ALFWorld --seconds 5"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="env|rollout|update|loss")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="env|rollout|update|updates|loss")
     env = actions.add_parser("env", help="steps a second of an environment", example=EXAMPLE)
     env.add_argument("id", metavar="NAME", help="e.g. ALFWorld, or a whole id")
     env.add_argument("--seconds", type=real(0.001), default=3.0, metavar="S", help="of each part; 3 by default")
     add_options(env)
     rollout = actions.add_parser("rollout", help="tokens a second of playing", example="agentrl bench rollout --json")
     update = actions.add_parser("update", help="tokens a second of learning", example="agentrl bench update --json")
+    updates = actions.add_parser(
+        "updates", help="chunks, packing and playing ahead against plain ways", example="agentrl bench updates --json"
+    )
     loss = actions.add_parser(
         "loss", help="advantages, loss and gradient against verl's, where it is installed", example="agentrl bench loss"
     )
     for one in (rollout, update):
         one.add_argument("--repeats", type=whole(1), default=3, metavar="N", help="tells the median of N; 3 by default")
-    loss.add_argument("--repeats", type=whole(1), default=10, metavar="N", help="tells the least of N; 10 by default")
-    for one in (env, rollout, update, loss):
+    for one, least in ((updates, 2), (loss, 10)):
+        told = f"tells the least of N; {least} by default"
+        one.add_argument("--repeats", type=whole(1), default=least, metavar="N", help=told)
+    for one in (env, rollout, update, updates, loss):
         add_json(one)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measures."""
-    if arguments.action == "loss":
-        return _losses(arguments)
+    if arguments.action in ("loss", "updates"):
+        return _comparison(arguments)
     found = _measure(arguments)
     if arguments.json:
         as_json({"bench": arguments.action, **found})
@@ -47,17 +52,22 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _losses(arguments: argparse.Namespace) -> int:
+def _comparison(arguments: argparse.Namespace) -> int:
+    """Shows rows of which each compares ours with another way."""
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's profiler, which measures memory, talks a lot
-    from agentrl.bench.losses import measure_losses
-
-    rows = measure_losses(repeats=arguments.repeats)
+    if arguments.action == "loss":
+        from agentrl.bench.losses import measure_losses as measure
+    else:
+        from agentrl.bench.updates import measure_updates as measure
+    rows = measure(repeats=arguments.repeats)
     if arguments.json:
-        as_json({"bench": "loss", "rows": rows})
+        as_json({"bench": arguments.action, "rows": rows})
         return 0
-    written = [[f"{value:.3g}" if isinstance(value, float) else str(value) for value in row.values()] for row in rows]
-    table([tuple(rows[0]), *map(tuple, written)])
-    if "verl_s" not in rows[0]:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    written = [[row.get(name, "") for name in names] for row in rows]
+    told = [[f"{value:.3g}" if isinstance(value, float) else str(value) for value in row] for row in written]
+    table([tuple(names), *map(tuple, told)])
+    if arguments.action == "loss" and "verl_s" not in rows[0]:
         say("verl is not installed, so there is nothing to compare with: pip install verl")
     return 0
 

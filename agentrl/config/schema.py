@@ -74,6 +74,17 @@ class TasksConfig(Section):
     """Train on the first tasks only, by sorted id. None, the default: on all."""
 
 
+class LoRAConfig(Section):
+    """Low-rank adapters (arXiv:2106.09685) that are trained in the place of the model's own weights."""
+
+    rank: PositiveInt = 32
+    """Rank of each adapter; 32 by default: in RL, where an episode tells little, ranks of 1 and more do as well."""
+    alpha: PositiveInt = 32
+    """Adapters are scaled by alpha / rank; 32 by default, by 1. The learning rate wants to be some 10 times larger."""
+    targets: tuple[str, ...] = ()
+    """Names of the layers that get one, such as [q_proj, v_proj]. By default all linear layers but the head."""
+
+
 class ModelConfig(Section):
     """Which weights the policy starts from."""
 
@@ -81,6 +92,8 @@ class ModelConfig(Section):
     """Hugging Face id, a folder, or the name of a shipped model. Required."""
     dtype: Literal["float32", "bfloat16"] = "float32"
     """Type of the trained weights. float32 by default: updates of 1e-6 are lost in the 8 bits of bfloat16."""
+    lora: LoRAConfig | None = None
+    """Adapters to train, of `pip install agentrl-multiturn[lora]`. None, the default, trains all weights."""
 
 
 class EngineConfig(Section):
@@ -106,6 +119,10 @@ class RolloutConfig(Section):
     """Episodes of each task in a step. 1 by default; algorithms that compare a group need 2 or more, 8 is usual."""
     concurrency: PositiveInt = 64
     """Episodes played at a time. Changes the speed only, never the episodes; 64 by default, which fills one GPU."""
+    max_staleness: NonNegativeInt = 0
+    """Updates by which the weights that sampled a token may be behind when it is trained on. 0, the default, plays and
+    learns in turn, so that a seed decides a run; 1 or more plays later steps meanwhile, with new weights as they come.
+    algorithm.correction can weigh such tokens."""
 
 
 class RewardConfig(Section):
@@ -194,10 +211,21 @@ class TrainingConfig(Section):
     minibatches: PositiveInt = 1
     """Optimizer steps made of each batch. 1 by default: strictly on-policy."""
     micro_batch_tokens: PositiveInt = 16384
-    """Padded tokens in one forward pass. Changes memory and speed only; 16384 by default: 1.5 B in 80 GiB."""
-    packing: bool = False
-    """Put the rows of a forward pass one after another, without padding. Changes memory and speed only. False by
-    default: it pays where attention takes sequence lengths, as flash attention on GPUs does."""
+    """Tokens in one forward pass, with their padding if any. Changes memory and speed only; 16384 by default: 1.5 B in
+    80 GiB."""
+    packing: bool | None = None
+    """Put the rows of a forward pass one after another, without padding. Changes memory and speed only: see
+    docs/benchmarks.md. None, the default: wherever every layer of the model attends to all that came before."""
+    logprob_chunk_tokens: PositiveInt = 512
+    """Tokens whose logits exist at a time. Changes memory and speed only; 512 by default, 0.1 GiB for 49,152 words."""
+    autocast: bool = False
+    """Multiply in bfloat16, on weights that stay float32: some twice as fast, with errors of 1 % in gradients. False by
+    default."""
+    gradient_checkpointing: bool = False
+    """Keep each layer's input only and compute the rest again in the backward pass: less memory, a third more time.
+    False by default."""
+    compile: bool = False
+    """Let torch.compile make the update's passes faster; the first ones take minutes. False by default."""
     old_logprobs: Literal["recompute", "rollout"] = "recompute"
     """Whose log-probabilities are the old policy's: the trainer's (default, exact) or the engine's (faster)."""
     seed: NonNegativeInt = 0
@@ -287,6 +315,9 @@ class RunConfig(Section, Generic[AlgorithmT]):
         num_episodes = self.rollout.tasks_per_step * self.rollout.group_size
         problems = [(f"reward.{knob}", problem) for knob, problem in self.reward.problems()]
         problems += [(f"filters.{knob}", problem) for knob, problem in self.filters.problems()]
+        if self.training.autocast and self.model.dtype == "bfloat16":
+            problem = "no effect, model.dtype bfloat16 computes in it already"
+            problems.append(("training.autocast", f"{problem}; leave it out, or set model.dtype: float32"))
         if self.filters.accuracy_band and self.rollout.group_size == 1:
             problem = "the rate of a group of 1 is 0 or 1, so this would sort episodes by success"
             problems.append(("filters.accuracy_band", f"{problem}; leave it out, or set rollout.group_size: 2 or more"))

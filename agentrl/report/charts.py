@@ -27,7 +27,7 @@ ROLES = {
 """Label, color and shape of each role's evaluations."""
 Legend = Sequence[tuple[str, str, str]]
 ENDING_TONES = ("teal", "grey", "amber", "red", "plum")
-TIME_TONES = ("blue", "plum", "teal", "amber", "grey")
+TIME_TONES = ("blue", "red", "plum", "teal", "amber", "grey")
 FULL: Size = (1136, 290)
 TWO_THIRDS: Size = (746, 240)
 UNDRAWN = ("eval_in/", "eval_out/")

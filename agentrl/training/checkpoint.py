@@ -1,4 +1,7 @@
-"""Checkpoints: a Hugging Face model folder with the optimizer's state and the step beside it."""
+"""Checkpoints: a Hugging Face model folder with the optimizer's state and the step beside it.
+
+Of a model with adapters it holds the adapters and the name of the model that they belong to.
+"""
 
 import json
 import shutil
@@ -11,6 +14,7 @@ from safetensors.torch import load_file
 from agentrl.algorithms._base import Algorithm
 from agentrl.chat import ChatFormat
 from agentrl.errors import DataError
+from agentrl.lora import WEIGHTS_FILE, adapter_weights, has_adapters, save_adapters
 from agentrl.policy import Critic, Policy
 
 
@@ -56,7 +60,10 @@ def save_checkpoint(folder: Path, learner: Learner, chat: ChatFormat, progress: 
     """Writes a checkpoint; a folder that exists is complete."""
     unfinished = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(unfinished, ignore_errors=True)
-    learner.policy.model.save_pretrained(unfinished)
+    if has_adapters(learner.policy.model):
+        save_adapters(learner.policy.model, unfinished)
+    else:
+        learner.policy.model.save_pretrained(unfinished)
     chat.tokenizer.save_pretrained(unfinished)
     torch.save(learner.optimizer.state_dict(), unfinished / "optimizer.pt")
     if learner.critic is not None:
@@ -70,8 +77,10 @@ def save_checkpoint(folder: Path, learner: Learner, chat: ChatFormat, progress: 
 
 def load_checkpoint(folder: Path, learner: Learner) -> Progress:
     """Puts a checkpoint's weights, optimizer state and memory in place, bit for bit, and gives its progress."""
-    weights = load_file(folder / "model.safetensors")
-    own = dict(learner.policy.weights())
+    file, own = "model.safetensors", dict(learner.policy.model.named_parameters())
+    if has_adapters(learner.policy.model):
+        file, own = WEIGHTS_FILE, adapter_weights(learner.policy.model)
+    weights = load_file(folder / file)
     if missing := sorted(set(own) - set(weights)):
         raise DataError(f"{folder}: the checkpoint lacks {', '.join(missing[:3])}; it belongs to another model")
     with torch.no_grad():

@@ -1,5 +1,6 @@
 """What a step is trained on: its episodes, scored, and whatever else the algorithm wants played for them."""
 
+import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -25,6 +26,8 @@ class Experience:
     baselines: dict[int, float] | None
     """The greedy policy's return by group, where the algorithm needs it and its episode did not fail."""
     metrics: dict[str, float]
+    seconds: float
+    """How long all of it took to play and to score."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +49,15 @@ class Gatherer:
 
     def gather(self, step: int) -> Experience:
         """Plays a step."""
+        start = time.perf_counter()
         played = self._play(self.agent, self.sampler.batch(step))
         chosen, metrics = self._refilled(step, played) if self.max_refills else choose(played, self.filters)
         baselines = None
         if "greedy" in self.requires:
             baselines, greedy_metrics = self._greedy_returns(chosen)
             metrics |= greedy_metrics
-        return Experience(chosen, played, baselines, Tally(played).metrics() | reward_metrics(played) | metrics)
+        metrics = Tally(played).metrics() | reward_metrics(played) | metrics
+        return Experience(chosen, played, baselines, metrics, seconds=time.perf_counter() - start)
 
     def _play(self, agent: EngineAgent, tasks: Sequence[Task]) -> list[Trajectory]:
         return self.ranks.merge(self.score(self.collector.play(agent, self.ranks.share(tasks))))

@@ -30,7 +30,7 @@ class OptimizerStep:
     slopes: Float[Tensor, "B T"] | None = None
     """d loss / d log pi of each token, where the loss couples tokens and so was computed for the whole step."""
     sums: Mapping[str, Tensor] = field(default_factory=dict)
-    """The sums of a loss that was computed for the whole step."""
+    """What was summed over the whole step: of a loss that couples tokens, and of the correction."""
     value_targets: Float[Tensor, "B T"] | None = None
     """What the critic should say."""
 
@@ -78,12 +78,16 @@ def plan(
         group=batch.group,
         horizon=config.horizon,
     )
+    sums: dict[str, Tensor] = {}
     if config.correction.is_on:
         factor, stays = correct(
             config.correction, batch.old_logprobs, batch.rollout_logprobs, batch.action_mask, batch.trajectory
         )
         advantages, keep = advantages * factor, keep & stays
-    step = OptimizerStep(batch, advantages, keep, weights, value_targets=value_targets)
+        at_bound = (factor == config.correction.low) | (factor == config.correction.high)
+        sums["corrected"] = (at_bound & stays).sum()
+        sums["vetoed"] = (batch.action_mask & ~stays).sum()
+    step = OptimizerStep(batch, advantages, keep, weights, sums=sums, value_targets=value_targets)
     return _coupled(algorithm, step, current) if config.is_coupled else step
 
 
@@ -119,4 +123,4 @@ def _coupled(algorithm: Algorithm, step: OptimizerStep, current_logprobs: Float[
     with torch.enable_grad():
         output = _loss(algorithm, step, logprobs)
         (slopes,) = torch.autograd.grad(output.loss, logprobs)
-    return replace(step, slopes=slopes, sums=output.sums)
+    return replace(step, slopes=slopes, sums={**step.sums, **output.sums})

@@ -55,7 +55,7 @@ def clone(
 
 def _step(policy: Policy, batch: Batch, optimizer: torch.optim.Optimizer, config: SFTConfig) -> dict[str, float]:
     trained, weights = _sft_weights(batch, config.observation_weight)
-    logprobs, _ = policy(batch)
+    logprobs, _ = policy(batch, trained)
     ones = torch.ones_like(logprobs)
     output = policy_loss(
         CLONING,

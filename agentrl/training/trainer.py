@@ -2,15 +2,16 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from agentrl.batch import make_batch
+from agentrl.batch import Batch, make_batch
 from agentrl.config.schema import TrainingConfig
 from agentrl.trackers._base import Tracker
+from agentrl.training.ahead import Ahead
 from agentrl.training.distributed import Ranks
-from agentrl.training.experience import Gatherer
+from agentrl.training.experience import Experience, Gatherer
 from agentrl.training.optimizer import learning_rate
 from agentrl.training.update import Updater
 from agentrl.trajectory import Trajectory
@@ -47,6 +48,8 @@ class Trainer:
     """The step that comes next: 0, or where a resumed run goes on."""
     version: int = 0
     """How many versions of the weights there have been."""
+    ahead: Ahead | None = None
+    """Plays later steps meanwhile; None plays each step when it is due."""
 
     def run(self) -> None:
         """Trains to the last step; evaluates before the first and after the last.
@@ -55,25 +58,31 @@ class Trainer:
         """
         self._sync()
         self._evaluate()
-        while self.next_step < self.config.steps:
-            self._log(self.step(), self.next_step)
-            self.next_step += 1
-            self._evaluate()
-            if self.ranks.is_main:
-                self.keeper.checkpoint(self.next_step, self.version, last=self._is_done)
+        if self.ahead:
+            self.ahead.start()
+        try:
+            while self.next_step < self.config.steps:
+                self._log(self.step(), self.next_step)
+                self.next_step += 1
+                self._evaluate()
+                if self.ranks.is_main:
+                    self.keeper.checkpoint(self.next_step, self.version, last=self._is_done)
+        finally:
+            if self.ahead:
+                self.ahead.close()
         for tracker in self.trackers:
             tracker.close()
 
     def step(self) -> dict[str, float]:
         """Plays one batch of episodes, learns from it and gives the metrics."""
         clock, step = Clock(), self.next_step
-        with clock("rollout"):
-            experience = self.gatherer.gather(step)
+        experience = self._experience(step, clock)
         if self.ranks.is_main:
             self.keeper.rollouts(step, experience.played)
         sampled = sum(trajectory.num_action_tokens for trajectory in experience.played)
-        metrics = experience.metrics | {"rollout/tokens_per_s": sampled / clock.seconds("rollout")}
+        metrics = experience.metrics | {"rollout/tokens_per_s": sampled / experience.seconds}
         batch = make_batch(experience.trajectories, experience.baselines)
+        metrics |= staleness_metrics(batch, self.version)
         rate = learning_rate(self.config, step)
         self.updater.set_learning_rate(rate)
         if batch.action_mask.any():
@@ -84,7 +93,16 @@ class Trainer:
             self.version += 1
         with clock("sync"):
             self._sync()
+        if self.ahead:
+            self.ahead.learned(step + 1)
         return metrics | {"policy/learning_rate": rate} | clock.metrics()
+
+    def _experience(self, step: int, clock: "Clock") -> Experience:
+        if self.ahead:
+            with clock("wait"):
+                return self.ahead.take(step)
+        with clock("rollout"):
+            return self.gatherer.gather(step)
 
     def _sync(self) -> None:
         self.gatherer.agent.engine.load_weights(self.updater.policy.weights(), version=self.version)
@@ -96,7 +114,8 @@ class Trainer:
     def _evaluate(self) -> None:
         if self.ranks.is_main:
             start = time.perf_counter()
-            metrics = self.keeper.evaluate(self.next_step, last=self._is_done)
+            with self.ahead.paused() if self.ahead else nullcontext():
+                metrics = self.keeper.evaluate(self.next_step, last=self._is_done)
             if metrics:
                 self._log({**metrics, "time/eval_s": time.perf_counter() - start}, self.next_step)
         self.ranks.wait()
@@ -105,6 +124,14 @@ class Trainer:
         if self.ranks.is_main:
             for tracker in self.trackers:
                 tracker.log(metrics, step=step)
+
+
+def staleness_metrics(batch: Batch, version: int) -> dict[str, float]:
+    """Gives how many versions older than `version` the weights were that sampled the action tokens."""
+    if not batch.action_mask.any():
+        return {}
+    staleness = (version - batch.policy_version[batch.action_mask]).double()
+    return {"rollout/staleness_mean": float(staleness.mean()), "rollout/staleness_max": float(staleness.max())}
 
 
 class Clock:
@@ -123,10 +150,6 @@ class Clock:
     def __call__(self, phase: str) -> AbstractContextManager[None]:
         """Gives a context whose duration is the phase's."""
         return self._time(phase)
-
-    def seconds(self, phase: str) -> float:
-        """Gives how long a phase took."""
-        return self._phases[f"time/{phase}_s"]
 
     def metrics(self) -> dict[str, float]:
         """Gives each phase and the whole step."""

@@ -16,6 +16,7 @@ from agentrl.algorithms._groups import returns_and_groups
 from agentrl.batch import Batch
 from agentrl.config.schema import TrainingConfig
 from agentrl.loss import LossOutput, kl_estimate, value_loss
+from agentrl.loss.kl import log_ratio
 from agentrl.policy import Critic, Policy
 from agentrl.training.distributed import Ranks
 from agentrl.training.optimizer import set_learning_rate
@@ -82,7 +83,7 @@ class Updater:
         advantages = self._algorithm.credit(batch)
         targets = self._algorithm.value_targets(batch) if self.critic is not None else None
         sums: dict[str, Tensor] = {}
-        norms = []
+        norms, mismatch = [], {}
         for number, rows in enumerate(_minibatches(batch, self._config.minibatches, seed)):
             part = batch.select(rows)
             width = part.input_ids.shape[1]
@@ -93,8 +94,11 @@ class Updater:
                 self._current(part, first=number == 0),
                 value_targets=None if targets is None else targets[rows, :width],
             )
-            for name, value in self._backward(step, first=number == 0).items():
+            found, logprobs = self._backward(step)
+            for name, value in found.items():
                 sums[name] = sums.get(name, torch.zeros(())) + value
+            if number == 0:  # later ones have left the weights that the engine had
+                mismatch = mismatch_metrics(logprobs, part)
             norms.append(torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self._config.max_grad_norm))
             if self.critic is not None:
                 torch.nn.utils.clip_grad_norm_(self.critic.parameters(), self._config.max_grad_norm)
@@ -102,7 +106,7 @@ class Updater:
             self._optimizer.zero_grad(set_to_none=True)
         if "updated_logprobs" in self._algorithm.requires:
             self._algorithm.credit_source.learn(batch, self._evaluated(self.policy, batch)[0])
-        return _metrics(sums, norms, batch)
+        return _metrics(sums, norms, batch) | mismatch
 
     def _current(self, batch: Batch, *, first: bool) -> Float[Tensor, "B T"] | None:
         """Gives the policy's log-probabilities now, where the algorithm asks for them and they are not the old ones.
@@ -114,35 +118,35 @@ class Updater:
             return self._evaluated(self.policy, batch)[0]
         return None
 
-    def _backward(self, step: OptimizerStep, *, first: bool) -> dict[str, Tensor]:
-        """Accumulates the step's gradient and gives its sums over all ranks."""
-        micros = list(micro_batches(self._my_rows(step.batch), self._config.micro_batch_tokens))
+    def _backward(self, step: OptimizerStep) -> tuple[dict[str, Tensor], Float[Tensor, "B T"]]:
+        """Accumulates the step's gradient; gives its sums over all ranks, and the policy's log-probabilities."""
+        micros = self._micro_batches(step.batch)
         if not micros:  # fewer rows than ranks; the others' gradients wait for this one's
             step, micros = step.silenced(), [torch.zeros(1, dtype=torch.int64)]
         sums: dict[str, Tensor] = {}
+        logprobs = torch.zeros_like(step.batch.rollout_logprobs)
         for number, rows in enumerate(micros):
             last = number == len(micros) - 1
             with self._ranks.without_sync(self._trained, self._trained_critic, last=last):
-                output = self._loss(step.select(rows).to(self._ranks.device), measure_mismatch=first)
+                part = step.select(rows).to(self._ranks.device)
+                output, found = self._loss(part)
                 self._ranks.backward(output.loss)
+            logprobs[rows, : found.shape[1]] = torch.where(part.batch.action_mask, found.detach(), 0.0).cpu()
             for name, value in output.sums.items():
                 sums[name] = sums.get(name, torch.zeros(())) + value.detach().cpu()
-        return dict(zip(sums, self._ranks.sum(sums.values()), strict=True)) | dict(step.sums)
+        *totals, logprobs = self._ranks.sum([*sums.values(), logprobs])
+        return dict(zip(sums, totals, strict=True)) | dict(step.sums), logprobs
 
-    def _loss(self, step: OptimizerStep, *, measure_mismatch: bool) -> LossOutput:
-        """Gives a micro-batch's loss; in the first optimizer step also how far the engine was from the trainer."""
+    def _loss(self, step: OptimizerStep) -> tuple[LossOutput, Float[Tensor, "B T"]]:
+        """Gives a micro-batch's loss, and the log-probabilities that it is of."""
         batch, mask = step.batch, step.batch.action_mask
         logprobs, entropy = self._trained(batch)
         output = step_loss(self._algorithm, step, logprobs)
         sums = output.sums | {"tokens": mask.sum(), "entropy": torch.where(mask, entropy, 0.0).sum()}
-        if measure_mismatch:
-            off = torch.where(mask, (logprobs.detach() - batch.rollout_logprobs).abs(), 0.0)
-            kl = kl_estimate("k3", batch.rollout_logprobs, logprobs.detach(), mask)
-            sums |= {"mismatch": off.sum(), "mismatch_kl": kl.sum(), "mismatch_tokens": mask.sum()}
         if self._trained_critic is None:
-            return replace(output, sums=sums)
+            return replace(output, sums=sums), logprobs
         critic = self._value_loss(step)
-        return LossOutput(output.loss + critic.loss, sums | critic.sums)
+        return LossOutput(output.loss + critic.loss, sums | critic.sums), logprobs
 
     def _value_loss(self, step: OptimizerStep) -> LossOutput:
         batch = step.batch
@@ -167,7 +171,7 @@ class Updater:
     def _by_token(self, batch: Batch, compute: Callable[[Batch], Sequence[Tensor]]) -> list[Tensor]:
         """Gives what `compute` says of each action token, 0 elsewhere, as [B, T]; each rank computes its rows."""
         found: list[Tensor] = []
-        own = list(micro_batches(self._my_rows(batch), self._config.micro_batch_tokens))
+        own = self._micro_batches(batch)
         for rows in own or [torch.zeros(1, dtype=torch.int64)]:  # without a row of its own, a rank says 0 of one
             part = batch.select(rows).to(self._ranks.device)
             values = compute(part)
@@ -176,24 +180,27 @@ class Updater:
                 out[rows, : value.shape[1]] = torch.where(part.action_mask & bool(own), value, 0.0).cpu()
         return self._ranks.sum(found)
 
-    def _my_rows(self, batch: Batch) -> list[tuple[int, int]]:
-        """Gives (length, row) of this rank's rows, longest first, dealt out so that ranks get equal work."""
+    def _micro_batches(self, batch: Batch) -> list[Int[Tensor, " b"]]:
+        """Gives this rank's rows, longest first, dealt out so that ranks get equal work, and cut up."""
         ordered = sorted(((int(n), row) for row, n in enumerate(batch.lengths)), key=lambda item: (-item[0], item[1]))
-        return self._ranks.share(ordered)
+        own, most = self._ranks.share(ordered), self._config.micro_batch_tokens
+        return list(micro_batches(own, most, padded=not self.policy.packed))
 
 
-def micro_batches(rows: list[tuple[int, int]], max_tokens: int) -> Iterator[Int[Tensor, " b"]]:
-    """Cuts (length, row) pairs, longest first, into row numbers whose padded size is at most `max_tokens`.
+def micro_batches(rows: list[tuple[int, int]], max_tokens: int, *, padded: bool) -> Iterator[Int[Tensor, " b"]]:
+    """Cuts (length, row) pairs, longest first, into row numbers of at most `max_tokens`, with padding or without.
 
     A row that is longer than that goes alone.
     """
     chunk: list[int] = []
-    width = 0
+    width = size = 0
     for length, row in rows:
-        if chunk and (len(chunk) + 1) * width > max_tokens:
+        width = width if chunk else length
+        grown = size + (width if padded else length)
+        if chunk and grown > max_tokens:
             yield torch.tensor(chunk)
-            chunk = []
-        width = length if not chunk else width
+            chunk, width, grown = [], length, length
+        size = grown
         chunk.append(row)
     if chunk:
         yield torch.tensor(chunk)
@@ -224,13 +231,41 @@ def _metrics(sums: dict[str, Tensor], norms: list[Tensor], batch: Batch) -> dict
             "policy/entropy": total["entropy"] / tokens,
             "policy/approx_kl": total["approx_kl"] / tokens,
             "policy/clip_frac": total["clipped"] / max(total["kept"], 1),
-            "policy/rollout_mismatch_mean": total["mismatch"] / max(total["mismatch_tokens"], 1),
-            "policy/rollout_mismatch_kl": total["mismatch_kl"] / max(total["mismatch_tokens"], 1),
             "policy/grad_norm": float(sum(norms)) / num,
         }
+        | _correction_metrics(total)
         | _reference_metrics(batch)
         | _critic_metrics(total, batch, num)
     )
+
+
+def mismatch_metrics(logprobs: Float[Tensor, "B T"], batch: Batch) -> dict[str, float]:
+    """Gives how far the engine was from the trainer on the tokens it sampled.
+
+    With w = pi / pi_rollout: the mean of |ln w|, two estimates of KL(pi_rollout || pi), k3 and the unbiased k1, which
+    can be negative, and the largest w.
+    """
+    mask = batch.action_mask
+    engine, trainer = batch.rollout_logprobs.double(), logprobs.double()
+    tokens = mask.sum().clamp(min=1)
+    log_w = log_ratio(trainer, engine, mask)
+    return {
+        "policy/rollout_mismatch_mean": float(log_w.abs().sum() / tokens),
+        "policy/rollout_mismatch_kl": float(kl_estimate("k3", engine, trainer, mask).sum() / tokens),
+        "policy/rollout_mismatch_k1": float(-log_w.sum() / tokens),
+        "policy/rollout_mismatch_max_ratio": float(log_w[mask].max().exp()) if mask.any() else 1.0,
+    }
+
+
+def _correction_metrics(total: dict[str, float]) -> dict[str, float]:
+    """Gives how many tokens the off-policy correction touched, where there is one."""
+    if "corrected" not in total:
+        return {}
+    tokens = max(total["tokens"], 1)
+    return {
+        "policy/correction_clip_frac": total["corrected"] / tokens,
+        "policy/correction_drop_frac": total["vetoed"] / tokens,
+    }
 
 
 def _reference_metrics(batch: Batch) -> dict[str, float]:

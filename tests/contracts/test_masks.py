@@ -136,7 +136,7 @@ def trainer_logprobs(model: PreTrainedModel, batch: Batch) -> Tensor:
     policy, out = Policy(model), torch.zeros_like(batch.rollout_logprobs)
     ordered = sorted(((int(length), row) for row, length in enumerate(batch.lengths)), reverse=True)
     with torch.no_grad():
-        for rows in micro_batches(ordered, 128):
+        for rows in micro_batches(ordered, 128, padded=True):
             logprobs, _ = policy(batch.select(rows))
             out[rows, : logprobs.shape[1]] = logprobs
     return out

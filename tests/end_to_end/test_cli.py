@@ -1,6 +1,7 @@
 """The command line as a user meets it, on agentrl/Guess-v0 and a model of two layers."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -8,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from agentrl.report.summary import read_rollouts
 from tests.unit.cli.command import Command, write_guess_config
@@ -233,3 +236,50 @@ def test_another_process_prints_plain_text_and_nothing_on_standard_error(agentrl
         output, error = process.communicate(timeout=120)
     assert (process.returncode, error) == (0, "")
     assert "\x1b" not in output
+
+
+def test_a_run_that_plays_ahead_evaluates_saves_and_goes_on(agentrl):
+    agentrl("train", "guess.yaml", "--steps", "3", "--set", "rollout.max_staleness=1")
+    run = Path("runs/latest")
+    agentrl("train", "--resume", "runs/latest", "--steps", "5")
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    staleness = [line["rollout/staleness_max"] for line in lines if "rollout/staleness_max" in line]
+    assert len(staleness) == 5
+    assert staleness[0] == staleness[3] == 0  # nothing could be played before a run starts, or goes on
+    assert max(staleness) <= 1
+    assert any("eval_in/success_rate" in line for line in lines)
+    assert (run / "checkpoints" / "step_000005" / "model.safetensors").is_file()
+
+
+def test_adapters_are_trained_saved_resumed_and_evaluated(agentrl):
+    pytest.importorskip("peft")
+    lora = ("--set", "model.lora={rank: 4, alpha: 4}", "training.learning_rate=1e-2")
+    agentrl("train", "guess.yaml", "--steps", "3", *lora, "logging.run_dir=whole")
+    agentrl("train", "guess.yaml", "--steps", "2", *lora, "logging.run_dir=parts")
+    agentrl("train", "--resume", "parts/latest", "--steps", "3")
+    assert measured(Path("whole/latest")) == measured(Path("parts/latest"))
+    folder = Path("parts/latest/checkpoints/step_000003")
+    assert (folder / "adapter_model.safetensors").is_file()
+    assert not (folder / "model.safetensors").exists()
+    assert measured(Path("parts/latest"))[-1]["eval_in/success_rate"] >= 0
+    assert "in_distribution" in agentrl("eval", "parts/latest", "--split", "all")
+
+
+@pytest.mark.slow
+def test_two_processes_train_evaluate_and_save_one_run(agentrl):
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "agentrl"]
+    environ = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    settings = ["--steps", "3", "--set", "rollout.tasks_per_step=4", "logging.run_dir=two"]
+    done = subprocess.run(
+        [sys.executable, *torchrun, "train", "guess.yaml", *settings], env=environ, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    agentrl("train", "guess.yaml", *settings[:-1], "logging.run_dir=one")
+    (run,) = (path for path in Path("two").iterdir() if not path.is_symlink())
+    ours, theirs = measured(Path("one/latest")), measured(run)
+    assert len(ours) == len(theirs) > 3
+    for line, other in zip(ours, theirs, strict=True):
+        assert line == pytest.approx(other, rel=1e-3, abs=1e-5)
+    one, two = (load_file(path / "checkpoints/step_000003/model.safetensors") for path in (Path("one/latest"), run))
+    for name, value in one.items():
+        torch.testing.assert_close(two[name], value, rtol=0, atol=1e-5)

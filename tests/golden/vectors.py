@@ -144,7 +144,7 @@ class Record:
             trajectory=rows,
             group=self._or(rows.double(), "index").long(),
             episode_return=self._or(self.rewards.sum(1), "rewards"),
-            policy_version=torch.zeros_like(rows),
+            policy_version=torch.where(mask, 0, -1),
             task=rows,
             anchor=torch.where(mask, rows[:, None], -1),
             truncated=torch.zeros(len(mask), dtype=torch.bool),

@@ -108,3 +108,10 @@ def test_selecting_and_moving_take_every_field_along() -> None:
         assert getattr(part, name).tolist() == [[number, 1 + number, 2 + number]]
     assert part.anchor.shape == (1, 3)
     assert part.truncated.shape == part.task.shape == (1,)
+
+
+def test_each_action_token_carries_the_version_of_its_turns_weights() -> None:
+    made = episode(0, [2, 1])
+    turns = tuple(replace(turn, policy_version=version) for turn, version in zip(made.turns, (3, 4), strict=True))
+    batch = make_batch([replace(made, turns=turns), episode(1, [1])])
+    assert batch.policy_version.tolist() == [[-1, -1, 3, 3, -1, -1, 4], [-1, -1, 0, -1, -1, -1, -1]]

@@ -20,7 +20,7 @@ BATCH = make_batch([episode(0, [3, 2]), episode(1, [1])])
 @pytest.mark.parametrize("temperature", [0.7, 1.0])
 def test_log_probabilities_are_about_the_token_at_their_place(temperature: float) -> None:
     model = tiny_model(NUM_IDS)
-    logprobs, entropy = Policy(model, temperature=temperature)(BATCH)
+    logprobs, entropy = Policy(model, temperature=temperature, packed=False)(BATCH, BATCH.attention_mask)
     for row, length in enumerate(BATCH.lengths.tolist()):
         ids = BATCH.input_ids[row, :length]
         predicted = (model(ids[None]).logits[0] / temperature).log_softmax(-1)
@@ -33,7 +33,9 @@ def test_log_probabilities_are_about_the_token_at_their_place(temperature: float
 def test_packed_rows_say_the_same_as_padded_ones() -> None:
     model = tiny_model(NUM_IDS)
     real = BATCH.attention_mask
-    padded, packed = Policy(model, temperature=0.7)(BATCH), Policy(model, temperature=0.7, packed=True)(BATCH)
+    padded, packed = (
+        Policy(model, temperature=0.7, packed=packed)(BATCH, BATCH.attention_mask) for packed in (False, True)
+    )
     for one, other in zip(padded, packed, strict=True):
         torch.testing.assert_close(other[real], one[real], rtol=0, atol=1e-5)
         assert not other[~real].any()
@@ -44,11 +46,11 @@ def test_packing_reads_no_padding() -> None:
     model = tiny_model(NUM_IDS)
     model.get_input_embeddings().register_forward_hook(lambda _, inputs, __: read.append(inputs[0].shape))
     Policy(model, packed=True)(BATCH)
-    assert read == [(1, int(BATCH.lengths.sum()))]
+    assert read[-1] == (1, int(BATCH.lengths.sum()))
 
 
 def test_nothing_predicts_the_first_token() -> None:
-    logprobs, entropy = Policy(tiny_model(NUM_IDS))(BATCH)
+    logprobs, entropy = Policy(tiny_model(NUM_IDS))(BATCH, BATCH.attention_mask)
     assert not logprobs[:, 0].any()
     assert not entropy[:, 0].any()
 
@@ -62,9 +64,9 @@ def test_padding_and_other_rows_change_nothing() -> None:
 
 def test_a_later_token_changes_no_earlier_log_probability() -> None:
     policy = Policy(tiny_model(NUM_IDS))
-    before, _ = policy(BATCH)
+    before, _ = policy(BATCH, BATCH.attention_mask)
     BATCH.input_ids[0, 6] += 1
-    after, _ = policy(BATCH)
+    after, _ = policy(BATCH, BATCH.attention_mask)
     BATCH.input_ids[0, 6] -= 1
     assert torch.equal(before[0, :6], after[0, :6])
     assert before[0, 6] != after[0, 6]
@@ -75,7 +77,7 @@ def test_equally_probable_tokens_have_the_entropy_of_the_vocabulary() -> None:
     with torch.no_grad():
         for weight in model.get_input_embeddings().parameters():
             weight.zero_()
-    logprobs, entropy = Policy(model)(BATCH)
+    logprobs, entropy = Policy(model)(BATCH, BATCH.attention_mask)
     assert logprobs[0, 1].item() == pytest.approx(-math.log(NUM_IDS))
     assert entropy[0, 1].item() == pytest.approx(math.log(NUM_IDS))
 
@@ -85,9 +87,9 @@ def test_log_probabilities_are_in_float32_whatever_the_weights_are() -> None:
     assert logprobs.dtype == torch.float32
 
 
-def test_a_frozen_copy_stays_as_it_was() -> None:
+def test_the_reference_of_a_policy_stays_as_it_was() -> None:
     policy = Policy(tiny_model(NUM_IDS), temperature=0.5)
-    frozen = policy.frozen_copy()
+    frozen = policy.reference()
     expected, _ = policy(BATCH)
     with torch.no_grad():
         for _, weight in policy.weights():
@@ -116,8 +118,8 @@ def naive_kl(policy: Policy, other: Policy) -> Tensor:
 
 @pytest.mark.parametrize("chunk_tokens", [1, 2, 5, 6, 1024])
 def test_the_exact_kl_is_that_of_the_full_tables_whatever_the_chunks(chunk_tokens: int) -> None:
-    policy, other = Policy(tiny_model(NUM_IDS)), Policy(tiny_model(NUM_IDS, seed=1))
-    found = policy.kl(other, BATCH, chunk_tokens=chunk_tokens)
+    policy, other = Policy(tiny_model(NUM_IDS), chunk_tokens=chunk_tokens), Policy(tiny_model(NUM_IDS, seed=1))
+    found = policy.kl(other, BATCH)
     assert int(BATCH.action_mask.sum()) == 6
     assert (found[BATCH.action_mask] > 0).all()
     torch.testing.assert_close(found.double(), naive_kl(policy, other), rtol=1e-3, atol=1e-7)
@@ -132,7 +134,7 @@ def test_the_exact_kl_is_at_each_policys_own_temperature() -> None:
 
 def test_a_policys_exact_kl_to_itself_is_zero_and_has_no_gradient() -> None:
     policy = Policy(tiny_model(NUM_IDS))
-    found = policy.kl(policy.frozen_copy(), BATCH)
+    found = policy.kl(policy.reference(), BATCH)
     assert not found.any()
     assert not found.requires_grad
 
@@ -148,14 +150,14 @@ def test_the_exact_kl_of_nothing_sampled_is_zero() -> None:
 
 
 def test_the_exact_kl_never_holds_the_logits_of_more_than_a_chunk_of_tokens() -> None:
-    policies = [Policy(tiny_model(NUM_IDS, seed=seed)) for seed in (0, 1)]
+    policies = [Policy(tiny_model(NUM_IDS, seed=seed), chunk_tokens=16) for seed in (0, 1)]
     tokens: list[int] = []
     for policy in policies:
         head = policy.model.get_output_embeddings()
         assert head is not None
         head.register_forward_hook(lambda _, inputs, output: tokens.append(output.numel() // NUM_IDS))
     batch = make_batch([episode(number, [40]) for number in range(3)])
-    policies[0].kl(policies[1], batch, chunk_tokens=16)
+    policies[0].kl(policies[1], batch)
     assert max(tokens) == 16  # of 120 action tokens
     assert sum(tokens) >= 2 * 120
 
@@ -217,3 +219,40 @@ def test_a_critic_is_a_copy_that_leaves_the_policy_alone() -> None:
 
 def test_values_are_in_float32_whatever_the_weights_are() -> None:
     assert Critic(Policy(tiny_model(NUM_IDS).bfloat16()))(BATCH).dtype == torch.float32
+
+
+def gradient(policy: Policy) -> Tensor:
+    """Gives the gradient of a weighted sum of log-probabilities."""
+    logprobs, _ = policy(BATCH)
+    (logprobs * torch.arange(BATCH.input_ids.shape[1])).sum().backward()
+    return torch.cat([one.grad.flatten() for one in policy.parameters() if one.grad is not None])
+
+
+def test_checkpointed_layers_compute_twice_and_give_the_same_gradient() -> None:
+    expected = gradient(Policy(tiny_model(NUM_IDS)))
+    policy = Policy(tiny_model(NUM_IDS)).eval()
+    policy.checkpoint_layers()
+    passes = []
+    policy.model.model.layers[0].mlp.register_forward_hook(lambda *_: passes.append(1))
+    found = gradient(policy)
+    assert len(passes) >= 2
+    assert (found - expected).norm() <= 1e-6 * expected.norm()
+    assert not policy.model.model.layers[0].mlp.training
+
+
+def test_autocast_gives_nearly_the_gradient_on_weights_that_stay_float32() -> None:
+    expected = gradient(Policy(tiny_model(NUM_IDS)))
+    policy = Policy(tiny_model(NUM_IDS), autocast=True)
+    found = gradient(policy)
+    assert {value.dtype for value in policy.parameters()} == {found.dtype} == {torch.float32}
+    assert 1e-5 * expected.norm() < (found - expected).norm() <= 0.03 * expected.norm()
+    assert policy(BATCH)[0].dtype == torch.float32
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:`torch.jit.script_method`:DeprecationWarning", "ignore:The .grad attribute")
+def test_a_compiled_trunk_gives_the_same_gradient() -> None:
+    expected = gradient(Policy(tiny_model(NUM_IDS)))
+    policy = Policy(tiny_model(NUM_IDS))
+    policy.compile_trunk()
+    assert (gradient(policy) - expected).norm() <= 1e-5 * expected.norm()

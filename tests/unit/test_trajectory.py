@@ -40,15 +40,6 @@ def test_rows_merge_only_while_the_whole_past_is_a_prefix() -> None:
     assert rows[1].action_mask == (False, False, False, False, True, True)
 
 
-def test_a_row_is_as_old_as_its_oldest_turn() -> None:
-    turns = (
-        Turn((1,), (2,), (-1.0,), "", "", policy_version=4),
-        Turn((1, 2, 3), (4,), (-1.0,), "", "", policy_version=3),
-    )
-    (row,) = Trajectory("test/Made-v0", "a", 0, 0, turns, Ending.TERMINATED).segments()
-    assert row.policy_version == 3
-
-
 def test_rewards_of_all_turns_add_up_without_rounding() -> None:
     assert played({}, {}, {}, rewards=(1e16, 1.0, -1e16)).episode_return == 1.0
 

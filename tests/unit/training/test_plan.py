@@ -1,14 +1,17 @@
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
+from agentrl import assembly
 from agentrl.algorithms.c_rf import CRF, CRFConfig
 from agentrl.algorithms.c_rf_ntf import CRFNTF, CRFNTFConfig
 from agentrl.algorithms.gspo import GSPO, GSPOConfig
 from agentrl.batch import Batch, make_batch
+from agentrl.config.load import load_config
 from agentrl.loss import Correction
 from agentrl.training.plan import plan, step_loss
 from tests.episodes import episode
@@ -126,3 +129,46 @@ def test_a_batch_must_be_annotated_first() -> None:
     batch, algorithm = make_batch([episode(0, [1])]), CRF(CRFConfig())
     with pytest.raises(AssertionError, match="annotate"):
         plan(algorithm, batch, algorithm.credit(batch), None)
+
+
+TABLE_7 = """
+extends: algorithms/zcpo
+algorithm:
+  aggregate: token_mean
+  clip_low: 0.2
+  clip_high: 0.28
+  dual_clip: 3.0
+  correction: {level: token, outside: clip, low: 0.5, high: 5.0, veto: 1e-4}
+training: {learning_rate: 2e-6, warmup_steps: 5, weight_decay: 0.1, max_grad_norm: 1.0, minibatches: 1}
+"""
+"""What the long-context experiments of the ZCPO paper set (table 7)."""
+
+
+def test_the_settings_of_the_zcpo_papers_long_runs_can_be_written_and_compute_its_formulae(tmp_path: Path) -> None:
+    path = tmp_path / "table_7.yaml"
+    path.write_text(TABLE_7)
+    algorithm = assembly.algorithm(load_config(str(path)).config)
+    played = [episode(0, [2], episode_return=1.0), episode(1, [2]), episode(2, [2])]
+    batch = make_batch(played)
+    mask, zeros = batch.action_mask, torch.zeros(batch.input_ids.shape).double()
+    w = torch.tensor([[8.0, 1.5], [0.1, 0.9], [1.0, 5e-5]]).double()  # pi_old / pi_rollout
+    drift = torch.tensor([[0.1, 0.2], [0.05, 0.05], [0.0, 0.0]]).double()
+    old = zeros.masked_scatter(mask, torch.full((6,), -1.0).double())
+    rollout = zeros.masked_scatter(mask, -1 - w.log().flatten())
+    batch = replace(
+        batch, old_logprobs=old, rollout_logprobs=rollout, ref_kl=zeros.masked_scatter(mask, drift.flatten())
+    )
+    step = plan(algorithm, batch, algorithm.credit(batch), None)
+    # A = 2/3, -1/3, -1/3 and s = 2/3; D = 0.15, 0.05, 0 with mean 1/15; C = A/s - 4 (D - 1/15)
+    c = [1 - 4 * (0.15 - 1 / 15), -0.5 - 4 * (0.05 - 1 / 15), -0.5 + 4 / 15]
+    factor = [[5.0, 1.5], [0.5, 0.9]]  # cut to 0.5 .. 5; the third answer holds a token below 1e-4
+    assert step.keep[mask].tolist() == [True, True, True, True, False, False]
+    expected = [c[row] * weight for row, weights in enumerate(factor) for weight in weights]
+    assert step.advantages[mask][:4].tolist() == pytest.approx(expected)
+    assert {name: int(value) for name, value in step.sums.items()} == {"corrected": 2, "vetoed": 2}
+    assert step.weights[mask].tolist() == pytest.approx([1 / 6] * 6)
+    ratio = torch.tensor([1.5, 1.1, 4.0, 0.7, 1.0, 1.0]).double()
+    loss = step_loss(algorithm, step, zeros.masked_scatter(mask, -1 + ratio.log())).loss
+    # clipped above at 1.28; free; a negative one's ratio counts 3 at most, and 0.8 at least
+    counted = [1.28, 1.1, 3.0, 0.8]
+    assert float(loss) == pytest.approx(-sum(r * x for r, x in zip(counted, expected, strict=True)) / 6)

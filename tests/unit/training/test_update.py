@@ -143,8 +143,40 @@ def test_metrics_of_one_step_by_hand() -> None:
     assert metrics["policy/approx_kl"] == 0
     assert metrics["policy/clip_frac"] == 0
     assert metrics["policy/rollout_mismatch_mean"] == pytest.approx((0 + 1 + 2 + 0) / 4)
+    assert metrics["policy/rollout_mismatch_k1"] == pytest.approx((0 + 1 + 2 + 0) / 4)
+    assert metrics["policy/rollout_mismatch_kl"] == pytest.approx((math.exp(-1) + math.exp(-2) - 2 + 3) / 4)
+    assert metrics["policy/rollout_mismatch_max_ratio"] == pytest.approx(1)
     # gradients 1/2 * 1/3 three times and 1/2
     assert metrics["policy/grad_norm"] == pytest.approx((3 * (1 / 6) ** 2 + 0.25) ** 0.5)
+
+
+def test_the_mismatch_is_that_of_the_first_optimizer_step_before_it_moves_the_policy() -> None:
+    batch = replace(same_token(2), rollout_logprobs=torch.where(same_token(2).action_mask, -math.log(3), 0.0))
+    metrics = descent(TablePolicy(torch.zeros(NUM_IDS)), CRF(CRFConfig()), minibatches=2).update(batch, seed=0)
+    assert metrics["policy/rollout_mismatch_mean"] == pytest.approx(math.log(3))
+    assert metrics["policy/rollout_mismatch_k1"] == pytest.approx(-math.log(3))
+    assert metrics["policy/rollout_mismatch_max_ratio"] == pytest.approx(3)
+
+
+def test_what_the_correction_touched_is_told_where_there_is_one() -> None:
+    table = torch.zeros(NUM_IDS)
+    table[100:104] = torch.tensor([1.0, 1.0, 0.1, 1e-5]).log()
+    table[200:204] = torch.tensor([0.5, 0.5, 0.5, 0.25]).log()
+    batch = make_batch([episode(0, [4], episode_return=1.0), episode(1, [4])])
+    old = torch.where(batch.action_mask, table[batch.input_ids], 0.0)
+    rollout = torch.where(batch.action_mask, math.log(0.1), 0.0)
+    batch = replace(batch, old_logprobs=old, rollout_logprobs=rollout)
+    correction = {"level": "token", "low": 0.5, "high": 4.0, "veto": 1e-3}
+    metrics = descent(TablePolicy(table), CRF(CRFConfig.model_validate({"correction": correction}))).update(
+        batch, seed=0
+    )
+    # The last token of the first episode has 1e-4 and takes all four along; the second's have 5, 5, 5 and 2.5.
+    assert metrics["policy/correction_drop_frac"] == pytest.approx(4 / 8)
+    assert metrics["policy/correction_clip_frac"] == pytest.approx(3 / 8)
+    assert metrics["policy/rollout_mismatch_max_ratio"] == pytest.approx(10)
+    assert metrics["loss/kept_frac"] == pytest.approx(4 / 8)
+    none = descent(TablePolicy(table), CRF(CRFConfig())).update(batch, seed=0)
+    assert not [name for name in none if "correction" in name]
 
 
 def test_the_distance_to_the_reference_is_told_where_there_is_one(batch: Batch) -> None:
@@ -310,7 +342,13 @@ def test_without_a_critic_there_are_no_metrics_of_one(batch: Batch) -> None:
 def test_micro_batches_take_every_row_once_and_stay_within_the_limit() -> None:
     rows = sorted(((3 * i % 17 + 1, i) for i in range(40)), reverse=True)
     lengths = {row: length for length, row in rows}
-    chunks = [chunk.tolist() for chunk in micro_batches(rows, 30)]
+    chunks = [chunk.tolist() for chunk in micro_batches(rows, 30, padded=True)]
     assert sorted(row for chunk in chunks for row in chunk) == list(range(40))
     assert all(len(chunk) * max(lengths[row] for row in chunk) <= 30 for chunk in chunks)
-    assert [chunk.tolist() for chunk in micro_batches([(50, 0), (9, 1), (9, 2)], 20)] == [[0], [1, 2]]
+    assert [chunk.tolist() for chunk in micro_batches([(50, 0), (9, 1), (9, 2)], 20, padded=True)] == [[0], [1, 2]]
+
+
+def test_without_padding_micro_batches_count_the_tokens_alone() -> None:
+    rows = [(9, 0), (5, 1), (4, 2), (2, 3), (1, 4)]
+    assert [chunk.tolist() for chunk in micro_batches(rows, 14, padded=False)] == [[0, 1], [2, 3, 4]]
+    assert [chunk.tolist() for chunk in micro_batches(rows, 14, padded=True)] == [[0], [1, 2], [3, 4]]
