@@ -16,6 +16,7 @@ from agentrl_envs.alfworld.engine import Engine, Played, PythonEngine
 from agentrl_envs.alfworld.expert import SearchingExpert
 from agentrl_envs.alfworld.games import Game
 from agentrl_envs.alfworld.generate import Knobs, generate
+from agentrl_envs.alfworld.house import FAMILIES
 from agentrl_envs.alfworld.stock import TextWorldEngine
 from agentrl_envs.alfworld.store import GameStore
 
@@ -126,6 +127,7 @@ class ALFWorld(TextEnv):
     """
 
     inline = True
+    task_types = FAMILIES
 
     def __init__(
         self,
