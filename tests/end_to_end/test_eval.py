@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -154,3 +155,33 @@ def test_the_last_evaluations_of_two_runs_are_compared(agentrl):
     by_hand = ("eval", "seed0/latest", "--split", "in", "--out", "by_hand.json")
     agentrl(*by_hand)
     assert "No task changed" in agentrl("compare", "seed0/latest/eval/step_000002_in.json", "by_hand.json")
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_one_missing_game_fails_an_evaluation_and_the_manifest_does_not_depend_on_the_place(
+    agentrl, data_dir, monkeypatch
+):
+    monkeypatch.setenv("HOME", str(Path.cwd()))  # where indexes are kept
+    with tarfile.open(next((data_dir / "alfworld").glob("*.tar.xz"))) as archive:
+        members = [one for one in archive.getmembers() if "/valid_unseen/" in one.name and one.isfile()]
+        archive.extractall("here", members, filter="data")
+    games = sorted(Path("here").rglob("game.tw-pddl"))
+    for game in reversed(games):
+        target = Path("elsewhere/deeper") / game.relative_to("here")
+        target.parent.mkdir(parents=True)
+        target.write_bytes(game.read_bytes())
+    arguments = ("eval", "tiny-alfworld", "--env", "agentrl/ALFWorld-v0", "--policy", "random")
+    arguments += ("--split", "valid_unseen")
+    found: list[tuple[str, int]] = []
+    for place in ("here", "elsewhere/deeper"):
+        options = f"env.options={{games: official, data: {place}}}"
+        told = agentrl(*arguments, "--set", options, "env.max_turns=1", "--json", "--fresh")
+        found += [(one["manifest_sha256"], one["num_tasks"]) for one in json.loads(told)]
+    assert found == [found[0]] * 2
+    assert found[0][1] == 134
+    games[77].unlink()
+    again = Path("here").resolve()  # another name: a process keeps what it has opened
+    refused = agentrl.fails(*arguments, "--set", f"env.options={{games: official, data: {again}}}")
+    assert "of the 134 games of valid_unseen, 1 are missing" in refused
+    assert "/".join(games[77].parent.parts[-3:]) in refused
