@@ -154,6 +154,6 @@ def test_equal_policies_are_told_apart_no_more_often_than_the_test_says():
     num, supported = 400, 0
     for _ in range(num):
         rates = rng.uniform(size=134)
-        sides = [simulated((rng.uniform(size=134) < rates).tolist()) for _ in range(2)]
-        supported += compare(*sides).is_supported
+        first, second = (simulated((rng.uniform(size=134) < rates).tolist()) for _ in range(2))
+        supported += compare(first, second).is_supported
     assert supported <= 0.05 * num + 4 * math.sqrt(num * 0.05 * 0.95)
