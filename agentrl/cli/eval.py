@@ -219,6 +219,7 @@ def _path(target: Target, arguments: argparse.Namespace, name: str, split: str, 
 
 def _write(path: Path, result: Mapping[str, Any]) -> None:
     """Writes a result, which is there whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.unfinished")
     unfinished.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     unfinished.replace(path)

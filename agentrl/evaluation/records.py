@@ -56,28 +56,34 @@ class EpisodeFile:
         self.path = path
         self.finished: dict[Place, Outcome] = {}
         """The last episode that was written at each place, but for those that the environment broke."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if fresh or not path.exists() or not self._read(decided_by):
-            path.write_text(_line({"decided_by": decided_by}), encoding="utf-8")
+        self._header = _line({"decided_by": decided_by})
+        if fresh:
+            path.unlink(missing_ok=True)
+        if path.exists():
+            self._read(decided_by)
 
     def write(self, outcome: Outcome, sample: int) -> None:
-        """Adds an episode."""
+        """Adds an episode; the first one makes the file."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as file:
+            if file.tell() == 0:
+                file.write(self._header)
             file.write(_line(to_record(outcome, sample)))
 
-    def _read(self, decided_by: Mapping[str, Any]) -> bool:
-        """Takes over what the file holds and cuts off a last line that was not finished; False if nothing is left."""
+    def _read(self, decided_by: Mapping[str, Any]) -> None:
+        """Takes over what the file holds and cuts off a last line that was not finished."""
         whole = self.path.read_bytes()
         whole = whole[: whole.rfind(b"\n") + 1]
         lines = whole.decode("utf-8").splitlines()
-        if not lines:
-            return False
         try:
-            known = json.loads(lines[0])["decided_by"]
+            known = json.loads(lines[0])["decided_by"] if lines else {}
             found = [from_record(json.loads(line)) for line in lines[1:]]
         except (ValueError, KeyError, TypeError) as error:
             problem = f"{self.path}: not a file of episodes: {error!r}"
             raise DataError(f"{problem}; name another with --out, or start anew with --fresh") from error
+        if not found:
+            self.path.write_bytes(b"")
+            return
         if differing := differences(known, json.loads(json.dumps(decided_by))):
             told = "; ".join(f"{key} {there!r} there, {here!r} here" for key, (there, here) in differing.items())
             what_to_do = "name another file with --out, or play all anew with --fresh"
@@ -85,7 +91,6 @@ class EpisodeFile:
         with self.path.open("r+b") as file:
             file.truncate(len(whole))
         self.finished = {place: outcome for place, outcome in found if outcome.ending.trainable}
-        return True
 
 
 def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:

@@ -39,10 +39,20 @@ def test_a_line_that_was_cut_off_is_dropped_and_written_over(tmp_path, cut):
     assert list(EpisodeFile(file.path, DECIDED_BY).finished) == [("a", 0), ("c", 0)]
 
 
-def test_a_file_whose_first_line_was_cut_off_starts_anew(tmp_path):
-    (tmp_path / "x.jsonl").write_text('{"decided_by": {"spl')
-    assert EpisodeFile(tmp_path / "x.jsonl", DECIDED_BY).finished == {}
-    assert json.loads((tmp_path / "x.jsonl").read_text()) == {"decided_by": DECIDED_BY}
+@pytest.mark.parametrize("text", ['{"decided_by": {"spl', '{"decided_by": {"split": "other"}}\n{"task', ""])
+def test_a_file_without_an_episode_starts_anew(tmp_path, text):
+    (tmp_path / "x.jsonl").write_text(text)
+    file = EpisodeFile(tmp_path / "x.jsonl", DECIDED_BY)
+    assert file.finished == {}
+    file.write(outcome("a", True), 0)
+    header, _ = file.path.read_text().splitlines()
+    assert json.loads(header) == {"decided_by": DECIDED_BY}
+    assert list(EpisodeFile(file.path, DECIDED_BY).finished) == [("a", 0)]
+
+
+def test_nothing_is_written_before_the_first_episode(tmp_path):
+    EpisodeFile(tmp_path / "x.jsonl", DECIDED_BY)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_episodes_of_another_evaluation_are_refused_by_what_differs(tmp_path):
@@ -51,11 +61,15 @@ def test_episodes_of_another_evaluation_are_refused_by_what_differs(tmp_path):
     told = "x.jsonl: holds episodes of another evaluation: samples 2 there, 3 here; weights 'sha256:1' there"
     with pytest.raises(DataError, match=re.escape(told)):
         EpisodeFile(tmp_path / "x.jsonl", other)
-    assert EpisodeFile(tmp_path / "x.jsonl", other, fresh=True).finished == {}
-    assert EpisodeFile(tmp_path / "x.jsonl", other).finished == {}
+    fresh = EpisodeFile(tmp_path / "x.jsonl", other, fresh=True)
+    assert fresh.finished == {}
+    fresh.write(outcome("b", True), 1)
+    assert list(EpisodeFile(tmp_path / "x.jsonl", other).finished) == [("b", 1)]
 
 
-@pytest.mark.parametrize("text", ["hello\n", '{"task_id": "a"}\n', '{"decided_by": {}}\n{"task_id": "a"}\n'])
+@pytest.mark.parametrize(
+    "text", ["hello\n", '{"task_id": "a"}\n', '{"decided_by": {}}\n{"task_id": "a"}\n']
+)
 def test_a_file_of_something_else_is_refused(tmp_path, text):
     (tmp_path / "x.jsonl").write_text(text)
     with pytest.raises(DataError, match="not a file of episodes"):
