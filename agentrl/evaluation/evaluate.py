@@ -1,5 +1,6 @@
 """One split, every task exactly once a sample, as a JSON object with intervals."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -11,6 +12,8 @@ from agentrl.rollout import Agent
 from agentrl.tally import Outcome, with_reported
 from agentrl.tasks import Task, every_task
 from agentrl.trajectory import Trajectory
+
+log = logging.getLogger(__name__)
 
 
 class Plays(Protocol):
@@ -45,7 +48,12 @@ def evaluate(agent: Agent, collector: Plays, plan: Plan, *, file: EpisodeFile | 
         if file:
             file.write(_outcome(trajectory, plan), left[task][1])
 
-    played = collector.play(agent, list(left), on_finished=keep) if left else []
+    try:
+        played = collector.play(agent, list(left), on_finished=keep) if left else []
+    except KeyboardInterrupt:
+        if file:
+            log.warning("interrupted; the same command goes on from the episodes in %s", file.path)
+        raise
     wrong = [task.id for task, one in zip(left, played, strict=False) if task.id != one.task_id]
     wrong += [task.id for task in list(left)[len(played) :]] + [one.task_id for one in played[len(left) :]]
     if wrong:

@@ -102,7 +102,7 @@ def check_comparable(first: Measured, second: Measured, ignored: Collection[str]
     Raises:
         AgentRLError: others differ, or `ignored` names what does not.
     """
-    own, other = first.facts["protocol"], second.facts["protocol"]
+    own, other = (_named(one.facts["protocol"]) for one in (first, second))
     found = {
         key: values
         for key, values in differences(own, other).items()
@@ -120,6 +120,12 @@ def check_comparable(first: Measured, second: Measured, ignored: Collection[str]
         what_to_do = f"measure both alike, or ignore it with --force {' '.join(left)}"
         raise AgentRLError(f"{first.path} and {second.path} cannot be compared: {told}; {what_to_do}")
     return found
+
+
+def _named(protocol: Mapping[str, Any]) -> dict[str, Any]:
+    """Gives the conditions with the profile's name and hash alone; what was changed of it differs by itself."""
+    profile = protocol.get("profile")
+    return {**protocol, "profile": profile and f"{profile['name']} {profile['sha256'][:12]}"}
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ an evaluation goes on that was interrupted, and never for its results, which are
 """
 
 import json
-import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,6 @@ from typing import Any
 from agentrl.errors import DataError
 from agentrl.tally import Outcome
 from agentrl.trajectory import Ending
-
-log = logging.getLogger(__name__)
 
 Place = tuple[str, int]
 """A task's id and the number of the sample, counted from 0."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from agentrl.evaluation.records import to_record
 from agentrl.evaluation.statistics import clustered_interval, pass_at_k, percentiles, resampled_means
-from agentrl.tally import Outcome, Tally
+from agentrl.tally import Outcome, Tally, wilson_interval
 from agentrl.tasks import TaskSet
 
 T = TypeVar("T")
@@ -101,8 +101,13 @@ def _metrics(outcomes: Sequence[Outcome], samples: int) -> dict[str, dict[str, A
     draws = dict(zip(columns, resampled_means(table).T, strict=True))
     means = dict(zip(columns, table.mean(axis=0).tolist(), strict=True))
     for name in columns:
-        if name != "success":
+        if name != "success" and (name != "action_tokens" or means[name]):
             found[name] = _bootstrapped(means[name], draws[name])
+    if samples > 1:
+        found["pass@1"] = success
+        solved = sum(won > 0 for won in _wins(outcomes, samples))
+        interval = list(wilson_interval(solved, len(table)))
+        found[f"pass@{samples}"] = {"value": solved / len(table), "ci95": interval, "method": "Wilson"}
     if draws["action_tokens"].min() > 0:
         score = "score" if "score" in columns else "success"
         ratios = 100 * draws[score] / draws["action_tokens"]

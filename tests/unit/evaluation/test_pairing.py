@@ -90,13 +90,27 @@ def test_a_difference_in_every_task_alike_has_no_bootstrap_interval(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("manifest_sha256", "1" * 64), ("profile", {"name": "x"}), ("temperature", 0.5)]
+    ("key", "value"),
+    [
+        ("manifest_sha256", "1" * 64),
+        ("profile", {"name": "x", "sha256": "2" * 64, "changed": []}),
+        ("temperature", 0.5),
+    ],
 )
 def test_results_that_were_measured_otherwise_are_refused_unless_what_differs_is_named(tmp_path: Path, key, value):
     first, second = measured(tmp_path / "a.json", once("+-")), measured(tmp_path / "b.json", once("+-"), **{key: value})
     with pytest.raises(AgentRLError, match=re.escape(f"ignore it with --force {key}")):
         check_comparable(first, second)
     assert list(check_comparable(first, second, [key])) == [key]
+
+
+def test_a_profile_is_compared_by_name_and_hash_and_what_was_changed_of_it_by_itself(tmp_path: Path):
+    stamp = {"name": "x", "sha256": "2" * 64}
+    first = measured(tmp_path / "a.json", once("+-"), profile={**stamp, "changed": []})
+    second = measured(tmp_path / "b.json", [[True, True], [True, False]], profile={**stamp, "changed": ["samples"]})
+    assert check_comparable(first, second) == {}
+    third = measured(tmp_path / "c.json", once("+-"), profile={**stamp, "sha256": "3" * 64, "changed": []})
+    assert check_comparable(first, third, ["profile"]) == {"profile": (f"x {'2' * 12}", f"x {'3' * 12}")}
 
 
 def test_a_player_without_a_temperature_is_compared_with_a_model(tmp_path: Path):

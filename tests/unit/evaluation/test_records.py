@@ -67,9 +67,7 @@ def test_episodes_of_another_evaluation_are_refused_by_what_differs(tmp_path):
     assert list(EpisodeFile(tmp_path / "x.jsonl", other).finished) == [("b", 1)]
 
 
-@pytest.mark.parametrize(
-    "text", ["hello\n", '{"task_id": "a"}\n', '{"decided_by": {}}\n{"task_id": "a"}\n']
-)
+@pytest.mark.parametrize("text", ["hello\n", '{"task_id": "a"}\n', '{"decided_by": {}}\n{"task_id": "a"}\n'])
 def test_a_file_of_something_else_is_refused(tmp_path, text):
     (tmp_path / "x.jsonl").write_text(text)
     with pytest.raises(DataError, match="not a file of episodes"):
