@@ -126,8 +126,8 @@ class ALFWorld(TextEnv):
     The observation of `reset` is the stock engine's without its banner line.
     """
 
-    inline = True
     task_types = FAMILIES
+    inline = True
 
     def __init__(
         self,
