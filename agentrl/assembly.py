@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import gymnasium
@@ -52,8 +52,18 @@ def task_set(config: RunConfig, split: str) -> TaskSet:
 
 
 def prompt(config: RunConfig) -> Prompt:
-    """Gives the run's prompt; without one, observations are shown as they are."""
-    return Prompt.load(resources.prompt_path(config.env.prompt)) if config.env.prompt else Prompt()
+    """Gives the run's prompt; without one, observations are shown as they are.
+
+    Raises:
+        ConfigError: its file is wrong, or `window_turns` is set for a prompt that keeps the whole conversation.
+    """
+    found = Prompt.load(resources.prompt_path(config.env.prompt)) if config.env.prompt else Prompt()
+    if config.env.window_turns is None:
+        return found
+    if found.history != "window":
+        what_to_do = "leave it out, or choose a prompt with a window, such as alfworld/step"
+        raise ConfigError(f"env.window_turns: prompt {found.name!r} keeps the whole conversation; {what_to_do}")
+    return replace(found, window_turns=config.env.window_turns)
 
 
 def algorithm(config: RunConfig) -> Algorithm:
@@ -173,12 +183,13 @@ def speaker(config: RunConfig, weights: Weights) -> Speaker:
     return Speaker(weights.chat, prompt(config))
 
 
-def agent(config: RunConfig, weights: Weights, *, temperature: float | None = None) -> EngineAgent:
+def agent(config: RunConfig, weights: Weights, *, temperature: float | None = None, top_p: float = 1.0) -> EngineAgent:
     """Gives the policy as a player, on an engine with weights of its own."""
     engine = registry.load("engines", config.engine.name)(copy.deepcopy(weights.policy.whole_model()))
     params = SamplingParams(
         temperature=config.engine.temperature if temperature is None else temperature,
         max_tokens=config.engine.max_tokens,
         stop_ids=weights.chat.stop_ids,
+        top_p=top_p,
     )
     return EngineAgent(engine, speaker(config, weights), params, config.engine.context_tokens)

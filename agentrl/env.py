@@ -54,6 +54,8 @@ class TextEnv(gymnasium.Env[str, str]):
 
     splits: Mapping[str, SplitRole] = MappingProxyType({})
     """Names of the splits and what each is for."""
+    task_types: tuple[str, ...] = ()
+    """The values that `info["task_type"]` may have, where they are few; none are stated by default."""
     inline: bool = False
     """True when a step takes microseconds and may run on the event loop; otherwise steps run in threads."""
     reports: tuple[str, ...] = ()

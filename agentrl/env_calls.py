@@ -43,6 +43,8 @@ class EnvCalls:
 
         def call() -> tuple[str, dict[str, Any]]:
             observation, info = self._env.reset(seed=task.seed % 2**31, options={"task_id": task.id})
+            if info.get("task_id", task.id) != task.id:
+                raise EnvError(f"reset plays task {info['task_id']!r} where {task.id!r} was asked for")
             return _text(observation), dict(info)
 
         return await self._call(call)

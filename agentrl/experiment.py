@@ -13,6 +13,8 @@ from agentrl.engines._shared import SharedEngine
 from agentrl.errors import ConfigError
 from agentrl.evaluation.evaluate import evaluate, metrics
 from agentrl.evaluation.players import expert_player
+from agentrl.evaluation.protocol import conditions
+from agentrl.evaluation.results import Plan
 from agentrl.policy import Critic
 from agentrl.rollout import ActorAgent, Collector, EngineAgent
 from agentrl.run_folder import RunFolder
@@ -86,15 +88,17 @@ class Run:
         found: dict[str, float] = {}
         for one in self.evaluated:
             tasks = one.tasks if full else one.tasks.first(logging.eval_limit)
-            result = evaluate(
-                self.agent,
-                self.collector,
+            sampling = {"temperature": self.config.engine.temperature, "top_p": 1.0}
+            plan = Plan(
                 tasks,
                 role=SIDES[one.side],
                 policy=self.config.model.path,
                 samples=logging.eval_samples,
                 seed=self.config.training.seed,
+                protocol=conditions(self.config, tasks, samples=logging.eval_samples, sampling=sampling),
+                task_types=assembly.one_env(self.config).task_types,
             )
+            result = evaluate(self.agent, self.collector, plan)
             self.folder.write_evaluation(step, one.side, result)
             found |= metrics(result, f"eval_{one.side}")
         return found

@@ -30,21 +30,39 @@ def prompt_path(name: str) -> Path:
     return _path(name, "prompt", ROOT / "prompts", ".md")
 
 
+def profile_path(name: str) -> Path:
+    """Gives the file of a shipped evaluation profile, or the path given.
+
+    Raises:
+        NotFound: no such file; lists what is shipped.
+    """
+    return _path(name, "profile", ROOT / "configs" / "profiles", ".yaml")
+
+
 def model_path(name: str) -> Path:
     """Gives the folder of a shipped model.
 
     Raises:
         NotFound: no such model; lists what is shipped.
     """
-    models = {file.parent.name: file.parent for file in (ROOT / "configs/models").glob("*/config.json")}
-    if name not in models:
-        raise _not_found("model", name, sorted(models))
-    return models[name]
+    if name not in model_names():
+        raise _not_found("model", name, model_names())
+    return ROOT / "configs/models" / name
+
+
+def model_names() -> list[str]:
+    """Gives the name of every shipped model, sorted."""
+    return sorted(file.parent.name for file in (ROOT / "configs/models").glob("*/config.json"))
 
 
 def config_names() -> list[str]:
     """Gives the name of every shipped configuration, sorted."""
     return _names(ROOT / "configs", ".yaml")
+
+
+def profile_names() -> list[str]:
+    """Gives the name of every shipped evaluation profile, sorted."""
+    return _names(ROOT / "configs" / "profiles", ".yaml")
 
 
 def _path(name: str, kind: str, folder: Path, suffix: str) -> Path:
@@ -56,7 +74,7 @@ def _path(name: str, kind: str, folder: Path, suffix: str) -> Path:
 
 def _names(folder: Path, suffix: str) -> list[str]:
     files = (file.relative_to(folder) for file in folder.rglob(f"*{suffix}"))
-    return sorted(file.with_suffix("").as_posix() for file in files if file.parts[0] != "models")
+    return sorted(file.with_suffix("").as_posix() for file in files if file.parts[0] not in ("models", "profiles"))
 
 
 def _not_found(kind: str, name: str, names: list[str]) -> NotFound:

@@ -152,11 +152,13 @@ class Collector:
         self._timeout_s = env_timeout_s
         self._envs: list[gymnasium.Env[str, str]] = []
 
-    def play(self, agent: Agent, tasks: Sequence[Task]) -> list[Trajectory]:
-        """Gives one trajectory per task, in the order of the tasks."""
+    def play(
+        self, agent: Agent, tasks: Sequence[Task], *, on_finished: Callable[[Task, Trajectory], None] | None = None
+    ) -> list[Trajectory]:
+        """Gives one trajectory per task, in the order of the tasks; `on_finished` hears of each when it is over."""
         while len(self._envs) < min(self._concurrency, len(tasks)):
             self._envs.append(self._make_env())
-        played = asyncio.run(self._play_all(agent, tasks))
+        played = asyncio.run(self._play_all(agent, tasks, on_finished))
         failed = [trajectory for trajectory in played if not trajectory.ending.trainable]
         if failed:
             first = failed[0]
@@ -172,7 +174,9 @@ class Collector:
             env.close()
         self._envs.clear()
 
-    async def _play_all(self, agent: Agent, tasks: Sequence[Task]) -> list[Trajectory]:
+    async def _play_all(
+        self, agent: Agent, tasks: Sequence[Task], on_finished: Callable[[Task, Trajectory], None] | None
+    ) -> list[Trajectory]:
         free: asyncio.Queue[int] = asyncio.Queue()
         for number in range(len(self._envs)):
             free.put_nowait(number)
@@ -183,6 +187,8 @@ class Collector:
             if not trajectory.ending.trainable:  # it may be broken, or busy in its thread for ever
                 self._envs[number] = self._make_env()
             free.put_nowait(number)
+            if on_finished:
+                on_finished(task, trajectory)
             return trajectory
 
         return list(await asyncio.gather(*(one(task) for task in tasks)))
@@ -205,7 +211,7 @@ async def play(env: gymnasium.Env[str, str], agent: Agent, task: Task, *, env_id
             observation, reward, terminated, truncated, info = await calls.step(sent)
             flags = {key: bool(info[key]) for key in ("success", "inadmissible") if key in info}
             flags |= {"format_invalid": True, "inadmissible": False} if action is None else {"format_invalid": False}
-            turns.append(replace(turn, reward=reward, info=flags, reports=calls.reported(info)))
+            turns.append(replace(turn, reward=reward, info={**turn.info, **flags}, reports=calls.reported(info)))
         ending = Ending.TERMINATED if terminated else Ending.MAX_TURNS
     except ContextFull:
         ending = Ending.CONTEXT_FULL

@@ -1,16 +1,17 @@
-"""What a set of trajectories amounts to: success with its interval, endings, lengths, invalid actions."""
+"""What a set of episodes amounts to: success with its interval, endings, lengths, tokens, invalid actions."""
 
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Self
 
 from agentrl.errors import EnvError
-from agentrl.trajectory import Ending, Trajectory
+from agentrl.trajectory import Ending, Trajectory, Turn
 
 
-def wilson_interval(successes: int, num: int, *, z: float = 1.959963984540054) -> tuple[float, float]:
+def wilson_interval(successes: float, num: int, *, z: float = 1.959963984540054) -> tuple[float, float]:
     """Gives the Wilson score interval of a success rate, 95 % by default; (0, 1) when nothing was played."""
     if num == 0:
         return 0.0, 1.0
@@ -21,82 +22,170 @@ def wilson_interval(successes: int, num: int, *, z: float = 1.959963984540054) -
     return max(0.0, center - half), min(1.0, center + half)
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What counts of one episode, without its texts and tokens."""
+
+    task_id: str
+    seed: int
+    success: bool
+    episode_return: float
+    num_turns: int
+    ending: Ending
+    action_tokens: int
+    """Tokens that the policy sampled."""
+    prompt_tokens: int
+    """Tokens that the policy read, summed over turns: of a growing conversation, its beginning counts every turn."""
+    cached_tokens: int | None
+    """Those of `prompt_tokens` that the engine had read before; None where it does not tell."""
+    format_invalid: int
+    """Turns whose answer had not the asked-for form."""
+    inadmissible: int
+    """Turns whose action had the right form and was not accepted."""
+    flags: Mapping[str, int] = field(default_factory=dict)
+    """What the environment reports as flags: in how many turns each was true."""
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    """What the environment reports as numbers: the sum over turns."""
+    policy_version: int = 0
+    """Of the oldest weights that sampled a turn."""
+    task_type: str | None = None
+    info: Mapping[str, Any] = field(default_factory=dict)
+    """Whatever else is known of the episode, such as `error`."""
+
+    @classmethod
+    def of(cls, trajectory: Trajectory) -> Self:
+        """Gives what counts of an episode. Players without token ids tell their numbers of tokens in `Turn.info`."""
+        turns = trajectory.turns
+        flags, numbers = _reported(turns)
+        info = {key: value for key, value in trajectory.info.items() if key not in ("task", "task_type")}
+        cached = [turn.info["cached_tokens"] for turn in turns if turn.info.get("cached_tokens") is not None]
+        return cls(
+            task_id=trajectory.task_id,
+            seed=trajectory.seed,
+            success=trajectory.success,
+            episode_return=trajectory.episode_return,
+            num_turns=len(turns),
+            ending=trajectory.ending,
+            action_tokens=sum(len(turn.action_ids) or turn.info.get("action_tokens", 0) for turn in turns),
+            prompt_tokens=sum(len(turn.prompt_ids) or turn.info.get("prompt_tokens", 0) for turn in turns),
+            cached_tokens=sum(cached) if cached else None,
+            format_invalid=sum(bool(turn.info.get("format_invalid")) for turn in turns),
+            inadmissible=sum(bool(turn.info.get("inadmissible")) for turn in turns),
+            flags=flags,
+            numbers=numbers,
+            policy_version=min((turn.policy_version for turn in turns), default=0),
+            task_type=str(trajectory.info["task_type"]) if "task_type" in trajectory.info else None,
+            info=info,
+        )
+
+
+def _reported(turns: Sequence[Turn]) -> tuple[dict[str, int], dict[str, float]]:
+    flags: dict[str, int] = defaultdict(int)
+    numbers: dict[str, float] = defaultdict(float)
+    for turn in turns:
+        for name, value in turn.reports.items():
+            if isinstance(value, bool):
+                flags[name] += value
+            else:
+                numbers[name] += value
+    return dict(flags), dict(numbers)
+
+
 @dataclass(frozen=True)
 class Tally:
-    """The counts of a set of trajectories. Broken episodes count as played and not as won."""
+    """The counts of a set of episodes. Broken ones count as played and not as won."""
 
-    trajectories: Sequence[Trajectory]
+    episodes: Sequence[Trajectory | Outcome]
+
+    @cached_property
+    def outcomes(self) -> list[Outcome]:
+        """What counts of each episode."""
+        return [one if isinstance(one, Outcome) else Outcome.of(one) for one in self.episodes]
 
     @property
     def num_episodes(self) -> int:
         """How many were played."""
-        return len(self.trajectories)
+        return len(self.outcomes)
+
+    @property
+    def num_turns(self) -> int:
+        """How many turns they had together."""
+        return sum(outcome.num_turns for outcome in self.outcomes)
 
     @property
     def successes(self) -> int:
         """How many were won."""
-        return sum(trajectory.success for trajectory in self.trajectories)
+        return sum(outcome.success for outcome in self.outcomes)
 
     @property
     def success_rate(self) -> float:
         """Share of the episodes that were won."""
-        return self.successes / max(self.num_episodes, 1)
+        return self._mean(self.successes)
 
     @property
     def ci95(self) -> tuple[float, float]:
-        """The 95 % interval of the success rate."""
+        """The 95 % interval of the success rate, if the episodes are of different tasks."""
         return wilson_interval(self.successes, self.num_episodes)
 
     @property
     def mean_return(self) -> float:
         """Mean episode return."""
-        return math.fsum(trajectory.episode_return for trajectory in self.trajectories) / max(self.num_episodes, 1)
+        return self._mean(math.fsum(outcome.episode_return for outcome in self.outcomes))
 
     @property
     def mean_turns(self) -> float:
         """Mean number of turns of an episode."""
-        return sum(len(trajectory.turns) for trajectory in self.trajectories) / max(self.num_episodes, 1)
+        return self._mean(self.num_turns)
 
     @property
     def mean_action_tokens(self) -> float:
         """Mean number of sampled tokens of an episode."""
-        return sum(trajectory.num_action_tokens for trajectory in self.trajectories) / max(self.num_episodes, 1)
+        return self._mean(sum(outcome.action_tokens for outcome in self.outcomes))
+
+    @property
+    def tokens(self) -> dict[str, int | None]:
+        """What the episodes cost in tokens; `cached`, part of `prompt`, is None where any episode does not tell it."""
+        cached = [outcome.cached_tokens for outcome in self.outcomes]
+        known = [number for number in cached if number is not None]
+        return {
+            "prompt": sum(outcome.prompt_tokens for outcome in self.outcomes),
+            "cached": sum(known) if known and len(known) == len(cached) else None,
+            "action": sum(outcome.action_tokens for outcome in self.outcomes),
+        }
 
     @property
     def endings(self) -> dict[str, int]:
         """How often each ending occurred, all endings listed."""
-        counts = Counter(trajectory.ending for trajectory in self.trajectories)
+        counts = Counter(outcome.ending for outcome in self.outcomes)
         return {ending.value: counts[ending] for ending in Ending}
 
     @property
     def format_invalid_frac(self) -> float:
         """Share of turns whose answer had not the asked-for form."""
-        return self._turns_with("format_invalid")
+        return self._turns(sum(outcome.format_invalid for outcome in self.outcomes))
 
     @property
     def inadmissible_frac(self) -> float:
         """Share of turns whose action had the right form and was not accepted."""
-        return self._turns_with("inadmissible")
+        return self._turns(sum(outcome.inadmissible for outcome in self.outcomes))
 
     @property
     def reported(self) -> dict[str, float]:
         """What environments report: of a flag the share of turns, `<name>_frac`; of a number its sum in an episode."""
-        turns = [turn for trajectory in self.trajectories for turn in trajectory.turns]
-        sums: dict[str, float] = defaultdict(float)
-        for turn in turns:
-            for name, value in turn.reports.items():
-                if isinstance(value, bool):
-                    sums[f"{name}_frac"] += value / len(turns)
-                else:
-                    sums[name] += value / self.num_episodes
-        return dict(sorted(sums.items()))
+        found: dict[str, float] = defaultdict(float)
+        for outcome in self.outcomes:
+            for name, count in outcome.flags.items():
+                found[f"{name}_frac"] += self._turns(count)
+            for name, number in outcome.numbers.items():
+                found[name] += self._mean(number)
+        return dict(sorted(found.items()))
 
     def by_type(self) -> dict[str, "Tally"]:
         """Gives a tally for each task type, sorted by name; empty when the tasks have no types."""
-        groups: dict[str, list[Trajectory]] = defaultdict(list)
-        for trajectory in self.trajectories:
-            if "task_type" in trajectory.info:
-                groups[str(trajectory.info["task_type"])].append(trajectory)
+        groups: dict[str, list[Outcome]] = defaultdict(list)
+        for outcome in self.outcomes:
+            if outcome.task_type is not None:
+                groups[outcome.task_type].append(outcome)
         return {name: Tally(groups[name]) for name in sorted(groups)}
 
     def metrics(self) -> dict[str, float]:
@@ -127,9 +216,11 @@ class Tally:
             "ci95": list(self.ci95),
         }
 
-    def _turns_with(self, flag: str) -> float:
-        turns = [turn for trajectory in self.trajectories for turn in trajectory.turns]
-        return sum(bool(turn.info.get(flag)) for turn in turns) / max(len(turns), 1)
+    def _mean(self, total: float) -> float:
+        return total / max(self.num_episodes, 1)
+
+    def _turns(self, count: int) -> float:
+        return count / max(self.num_turns, 1)
 
 
 def with_reported(metrics: dict[str, float], reported: Mapping[str, float], prefix: str) -> dict[str, float]:

@@ -1,67 +1,188 @@
-"""Measure a policy: every task of a split, with 95 % intervals.
+"""Measure a policy: every task of a split exactly once a sample, with 95 % intervals.
 
-A run folder is measured at its newest checkpoint, a configuration at the weights that it starts from. The results are
-written as JSON: of a run to its folder eval/extra, of a configuration to the working folder, or where --out says.
+The target is a run folder (measured at its newest checkpoint), a configuration (at the weights that it starts from), or
+a checkpoint or model alone, with --env. Results are written as JSON: of a run to its folder eval/extra, otherwise to
+the working folder, or where --out says. Episodes are kept as they end, beside the result: the same command goes on
+where an interrupted one stopped, and plays again what the environment broke.
 """
 
 import argparse
 import json
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentrl import __version__
+from agentrl.cli.bare import bare_target
+from agentrl.cli.eval_table import print_results
 from agentrl.cli.parser import add_json, whole
 from agentrl.cli.target import Target, add_target, find_agent, find_target, policy_name
-from agentrl.cli.terminal import as_json, interval, say, share, table
+from agentrl.cli.terminal import as_json, say
 from agentrl.errors import AgentRLError
 
 if TYPE_CHECKING:
     from agentrl.config import RunConfig
+    from agentrl.evaluation.profiles import Named
+    from agentrl.evaluation.results import Plan
 
 EXAMPLE = "agentrl eval runs/latest --split out --samples 4"
+NO_MODEL = ("expert", "oracle", "random")
+"""Policies that are not spoken to and sample no tokens."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
     add_target(parser)
+    parser.add_argument("--env", metavar="ID", help="environment of a model without a configuration")
+    text = "evaluate as a paper does: a shipped profile, such as gigpo, or a file that ends in .yaml"
+    parser.add_argument("--profile", metavar="NAME", help=text)
     text = "in, out (the configuration's eval_in, eval_out), all (both), or a split's own name; all by default"
     parser.add_argument("--split", default="all", help=text)
-    parser.add_argument("--samples", type=whole(1), default=1, metavar="K", help="episodes of each task; 1 by default")
+    text = "episodes of each task; the profile's by default, else 1"
+    parser.add_argument("--samples", type=whole(1), metavar="K", help=text)
     parser.add_argument("--limit", type=whole(1), metavar="N", help="play the first N tasks of each split only")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write there; of several splits, FILE_SPLIT")
+    parser.add_argument("--fresh", action="store_true", help="play everything anew, whatever was played before")
     add_json(parser)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One split to be measured, and where the result goes."""
+
+    plan: "Plan"
+    decided_by: Mapping[str, Any]
+    path: Path
+
+    @property
+    def episodes(self) -> Path:
+        """Where episodes are kept as they end."""
+        return self.path.with_name(f"{self.path.stem}.episodes.jsonl")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Evaluates."""
     from agentrl import assembly
     from agentrl.evaluation.evaluate import evaluate
+    from agentrl.evaluation.profiles import Named
+    from agentrl.evaluation.records import EpisodeFile
 
-    target = find_target(arguments.target, arguments.set, arguments.checkpoint)
-    config = target.loaded.config
-    splits = _splits(config, arguments.split)
-    roles = assembly.one_env(config).splits
-    sets = [assembly.task_set(config, split).first(arguments.limit) for split in splits]
-    seed = config.training.seed if arguments.seed is None else arguments.seed
-    name = policy_name(target, arguments)
-    agent, collector = find_agent(target, arguments), assembly.collector(config)
+    profile = Named.load(arguments.profile) if arguments.profile else None
+    target = find_measured(arguments)
+    if profile:
+        target = replace(target, loaded=profile.applied(target.loaded))
+    evaluations = _evaluations(arguments, target, profile)
+    files = [EpisodeFile(one.episodes, one.decided_by, fresh=arguments.fresh) for one in evaluations]
+    agent, collector = find_agent(target, arguments), assembly.collector(target.loaded.config)
     results: list[dict[str, Any]] = []
-    for tasks in sets:
-        found = evaluate(
-            agent, collector, tasks, role=roles[tasks.split], policy=name, samples=arguments.samples, seed=seed
-        )
-        results.append({**found, "step": target.step, "seed": seed, "command": arguments.command})
+    for one, file in zip(evaluations, files, strict=True):
+        known = len(file.finished)
+        result = {**evaluate(agent, collector, one.plan, file=file), "step": target.step}
+        _write(one.path, result)
+        results.append(result)
+        if known and not arguments.json:
+            say(f"  {one.plan.tasks.split}: {known} of {result['num_episodes']} episodes were there; --fresh plays all")
     collector.close()
-    paths = [_path(target, arguments, result, several=len(results) > 1) for result in results]
-    for path, result in zip(paths, results, strict=True):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     if arguments.json:
         as_json(results)
     else:
-        _print(results)
-        say(f"\nWritten to {' and '.join(map(str, paths))}")
+        print_results(results, profile)
+        say(f"\nWritten to {' and '.join(str(one.path) for one in evaluations)}")
     return 0
+
+
+def find_measured(arguments: argparse.Namespace) -> Target:
+    """Gives what is measured: a run, a configuration, a checkpoint of a run, or a model alone.
+
+    Raises:
+        AgentRLError: there is none, or --env is missing or superfluous.
+    """
+    from agentrl import resources
+
+    name, path = arguments.target, Path(arguments.target)
+    is_run = (path / "config.yaml").is_file()
+    is_config = name.endswith(".yaml") or name in resources.config_names()
+    if is_run or is_config:
+        if arguments.env:
+            kind = "run folder" if is_run else "configuration"
+            raise AgentRLError(f"--env: the {kind} {name} says which environment; leave it out, or use --set env.id=")
+        return find_target(name, arguments.set, arguments.checkpoint)
+    is_model = (path / "config.json").is_file() or name in resources.model_names()
+    of_run = path.resolve().parent.parent
+    if is_model and not arguments.env and (of_run / "config.yaml").is_file():
+        return find_target(str(of_run), arguments.set, str(path))
+    if is_model and not arguments.env:
+        raise AgentRLError(f"{name}: a model without a configuration; say what it plays, --env agentrl/ALFWorld-v0")
+    if not arguments.env:
+        return find_target(name, arguments.set, arguments.checkpoint)
+    if arguments.checkpoint:
+        raise AgentRLError("--checkpoint: of a run only; name the checkpoint's folder in place of the model")
+    return bare_target(name, arguments.env, arguments.set)
+
+
+def _evaluations(arguments: argparse.Namespace, target: Target, profile: "Named | None") -> list[Evaluation]:
+    """Gives what is to be played and where it is written; fills in the sampling that the profile says."""
+    from agentrl import assembly
+    from agentrl.evaluation.protocol import conditions
+    from agentrl.evaluation.results import Plan
+
+    config = target.loaded.config
+    wanted = profile.protocol(config.env.id) if profile else None
+    samples = arguments.samples or (wanted.samples if wanted else 1)
+    splits = _splits(config, arguments.split)
+    env = assembly.one_env(config)
+    names = [_name(target, arguments, split, samples) for split in splits]
+    sampling = _sampling(arguments, config, wanted)
+    seed = config.training.seed if arguments.seed is None else arguments.seed
+    weights = _weights(target, arguments)
+    found: list[Evaluation] = []
+    for split, name in zip(splits, names, strict=True):
+        tasks = assembly.task_set(config, split).first(arguments.limit)
+        protocol = conditions(config, tasks, samples=samples, sampling=sampling)
+        protocol["profile"] = profile and profile.stamp(protocol)
+        policy = policy_name(target, arguments)
+        plan = Plan(
+            tasks,
+            role=env.splits[split],
+            policy=policy,
+            samples=samples,
+            seed=seed,
+            protocol=protocol,
+            task_types=env.task_types,
+            policy_version=_version(target.checkpoint),
+        )
+        engine = {"engine": config.engine.name, "dtype": config.model.dtype} if sampling else {}
+        decided_by = {**protocol, **engine, "policy": policy, "weights": weights, "seed": seed, "agentrl": __version__}
+        found.append(Evaluation(plan, decided_by, _path(target, arguments, name, split, several=len(splits) > 1)))
+    return found
+
+
+def _sampling(arguments: argparse.Namespace, config: "RunConfig", wanted: Any) -> dict[str, float] | None:
+    """Gives how a model samples, and fills it into the arguments; None for players that are no models."""
+    if arguments.policy in NO_MODEL:
+        return None
+    if wanted:
+        arguments.temperature = wanted.temperature if arguments.temperature is None else arguments.temperature
+        arguments.top_p = wanted.top_p if arguments.top_p is None else arguments.top_p
+    temperature = config.engine.temperature if arguments.temperature is None else arguments.temperature
+    return {"temperature": temperature, "top_p": arguments.top_p or 1.0}
+
+
+def _version(checkpoint: Path | None) -> int | None:
+    """Gives how many updates a checkpoint of a run has seen; None for other weights."""
+    state = checkpoint / "state.json" if checkpoint else None
+    return json.loads(state.read_text(encoding="utf-8"))["version"] if state and state.is_file() else None
+
+
+def _weights(target: Target, arguments: argparse.Namespace) -> str | None:
+    from agentrl import assembly
+    from agentrl.evaluation.protocol import weights_id
+
+    if arguments.policy != "model":
+        return None
+    return weights_id(target.checkpoint or assembly.model_source(target.loaded.config))
 
 
 def _splits(config: "RunConfig", asked: str) -> list[str]:
@@ -75,36 +196,31 @@ def _splits(config: "RunConfig", asked: str) -> list[str]:
     return splits
 
 
-def _path(target: Target, arguments: argparse.Namespace, result: dict[str, Any], *, several: bool) -> Path:
+def _name(target: Target, arguments: argparse.Namespace, split: str, samples: int) -> str:
+    """Gives a result's file name, which tells what was asked for beside the target."""
+    parts = [f"step_{target.step:06d}"] if target.run else ["eval", target.name]
+    named_by_target = arguments.policy == "model" and (target.run or target.loaded.path.suffix != ".yaml")
+    parts += [split, *([] if named_by_target else [policy_name(target, arguments)])]
+    parts += [Path(arguments.profile).stem] if arguments.profile else []
+    parts += [f"t{arguments.temperature:g}"] if arguments.temperature is not None else []
+    parts += [f"p{arguments.top_p:g}"] if arguments.top_p is not None else []
+    parts += [f"k{samples}"] if samples > 1 else []
+    parts += [f"first{arguments.limit}"] if arguments.limit else []
+    return re.sub(r"[^A-Za-z0-9._]+", "-", "_".join(parts))
+
+
+def _path(target: Target, arguments: argparse.Namespace, name: str, split: str, *, several: bool) -> Path:
     """Gives where a result is written; a run's own evaluations, which its report shows, are never touched."""
     out: Path | None = arguments.out
     if out:
-        return out.with_name(f"{out.stem}_{result['split']}{out.suffix}") if several else out
-    parts = [f"step_{target.step:06d}"] if target.run else ["eval", target.name]
-    parts += [result["split"], *([] if arguments.policy == "model" and target.run else [result["policy"]])]
-    parts += [f"t{arguments.temperature:g}"] if arguments.temperature is not None else []
-    parts += [f"k{arguments.samples}"] if arguments.samples > 1 else []
-    parts += [f"first{arguments.limit}"] if arguments.limit else []
+        return out.with_name(f"{out.stem}_{split}{out.suffix}") if several else out
     folder = target.run / "eval" / "extra" if target.run else Path()
-    return folder / f"{re.sub(r'[^A-Za-z0-9._]+', '-', '_'.join(parts))}.json"
+    return folder / f"{name}.json"
 
 
-def _print(results: list[dict[str, Any]]) -> None:
-    titles = ("split", "role", "policy", "episodes", "success", "95 % interval", "turns", "inadmissible", "unreadable")
-    table([(*titles, "manifest"), *([*_row(result), result["manifest_sha256"][:12]] for result in results)])
-    for result in results:
-        if result["by_type"]:
-            say(f"\n  {result['split']} by type of task", style="bold")
-            table(
-                [("type", "episodes", "success", "95 % interval")]
-                + [(kind, *_rate(found)) for kind, found in result["by_type"].items()]
-            )
-
-
-def _row(result: dict[str, Any]) -> list[str]:
-    shares = [share(result[key]) for key in ("inadmissible_frac", "format_invalid_frac")]
-    return [result["split"], result["role"], result["policy"], *_rate(result), f"{result['mean_turns']:.1f}", *shares]
-
-
-def _rate(found: dict[str, Any]) -> tuple[str, str, str]:
-    return str(found["num_episodes"]), share(found["success_rate"]), interval(found["ci95"])
+def _write(path: Path, result: Mapping[str, Any]) -> None:
+    """Writes a result, which is there whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    unfinished.replace(path)

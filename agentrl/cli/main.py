@@ -18,6 +18,7 @@ VERBS = {
     "train": "train a policy by reinforcement learning",
     "sft": "warm a policy up on demonstrations",
     "eval": "measure a policy, an expert or a random player",
+    "compare": "pair two evaluations, task by task",
     "rollout": "play episodes and keep them, without learning",
     "play": "be the policy yourself",
     "view": "read what a policy saw and did",

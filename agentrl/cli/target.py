@@ -46,6 +46,9 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--temperature", type=real(0), metavar="T", help="of the model; 0 takes the most probable token"
     )
+    parser.add_argument(
+        "--top-p", type=real(0.01, 1), metavar="P", help="sample from the fewest tokens that are together this probable"
+    )
     parser.add_argument("--noise", type=real(0, 1), metavar="X", help="share of the expert's actions that is random")
     parser.add_argument("--seed", type=whole(0), metavar="N", help="of the episodes; training.seed by default")
     add_set(parser)
@@ -113,15 +116,16 @@ def find_agent(target: Target, arguments: argparse.Namespace) -> "Agent":
     from agentrl.rollout import ActorAgent
 
     config = target.loaded.config
-    meant_for = {"temperature": "model", "checkpoint": "model", "noise": "expert"}
+    meant_for = {"temperature": "model", "top_p": "model", "checkpoint": "model", "noise": "expert"}
     for option, policy in meant_for.items():
         if getattr(arguments, option) is not None and arguments.policy != policy:
+            given = option.replace("_", "-")
             raise AgentRLError(
-                f"--{option}: means nothing to --policy {arguments.policy}; leave it out, or use {policy}"
+                f"--{given}: means nothing to --policy {arguments.policy}; leave it out, or use {policy}"
             )
     if arguments.policy == "model":
         weights = assembly.Weights.load(config, target.checkpoint)
-        return assembly.agent(config, weights, temperature=arguments.temperature)
+        return assembly.agent(config, weights, temperature=arguments.temperature, top_p=arguments.top_p or 1.0)
     players: dict[str, Callable[[int], Any]] = {
         "expert": expert_player(assembly.one_env(config), noise=arguments.noise or 0.0),
         "random": random_player,

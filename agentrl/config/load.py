@@ -6,14 +6,16 @@ Later wins: the file that `extends` names, the file itself, then each override. 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from agentrl import registry, resources
 from agentrl.config.document import Document, flatten, parse
-from agentrl.config.schema import RunConfig, settings
+from agentrl.config.schema import RunConfig, Section, settings
 from agentrl.errors import ConfigError, NotFound, did_you_mean
+
+SectionT = TypeVar("SectionT", bound=Section)
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,48 @@ def load_config(name_or_path: str, overrides: Sequence[str] = ()) -> Loaded:
         NotFound: no such file.
     """
     path = resources.config_path(name_or_path)
-    documents = [*_with_parents(path), *(_override(text) for text in overrides)]
+    return _loaded(path, [*_with_parents(path), *(_override(text) for text in overrides)])
+
+
+def config_of(tree: Mapping[str, Any], overrides: Sequence[str] = (), *, path: Path, origin: str) -> Loaded:
+    """Gives the configuration of values that no file holds, and applies `key=value` overrides.
+
+    Args:
+        tree: sections and their values.
+        overrides: as `load_config` takes them.
+        path: of the file that it would be, for names.
+        origin: what errors and `Loaded.origins` call the source of the values.
+
+    Raises:
+        ConfigError: a value or an override is wrong; lists every problem.
+    """
+    keys = [key for key, _ in flatten(tree)] + list(tree)
+    return _loaded(path, [Document({**tree}, dict.fromkeys(keys, origin)), *map(_override, overrides)])
+
+
+def read_section(schema: type[SectionT], path: Path) -> SectionT:
+    """Gives what a file holds that is no run's configuration, such as an evaluation profile.
+
+    Raises:
+        ConfigError: the file is wrong; lists every problem with its place.
+    """
+    label = _label(path)
+    document = parse(path.read_text(encoding="utf-8"), lambda line: f"{label}:{line}")
+    problems = list(document.problems)
+    try:
+        found = schema.model_validate(document.tree)
+    except ValidationError as error:
+        known = [setting.key for setting in settings(schema)]
+        written = {"": label, **document.origins}
+        problems += [_problem(dict(details), known, written) for details in error.errors(include_url=False)]
+        raise _problems(label, problems) from error
+    if problems:
+        raise _problems(label, problems)
+    return found
+
+
+def _loaded(path: Path, documents: Sequence[Document]) -> Loaded:
+    """Gives the configuration of documents, the later of which win."""
     tree: dict[str, Any] = {}
     written: dict[str, str] = {"": _label(path)}
     for document in documents:
@@ -45,11 +88,15 @@ def load_config(name_or_path: str, overrides: Sequence[str] = ()) -> Loaded:
     problems = [problem for document in documents for problem in document.problems]
     config = _validate(tree, written, problems)
     if config is None or problems:
-        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-        raise ConfigError("\n  ".join([f"{_label(path)}: {count}", *problems]))
+        raise _problems(_label(path), problems)
     given = {key for key, _ in flatten(tree)}
     resolved = flatten(config.model_dump())
     return Loaded(config, {key: written[key] if key in given else "default" for key, _ in resolved}, path)
+
+
+def _problems(label: str, problems: Sequence[str]) -> ConfigError:
+    count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+    return ConfigError("\n  ".join([f"{label}: {count}", *problems]))
 
 
 def _with_parents(path: Path, below: tuple[Path, ...] = ()) -> list[Document]:
@@ -142,6 +189,8 @@ def _nearest(key: str, known: Sequence[str]) -> str:
     section, _, name = key.rpartition(".")
     siblings = [other.rpartition(".")[2] for other in known if other.rpartition(".")[0] == section]
     elsewhere = [other for other in known if other.rpartition(".")[2] == name]
+    if not siblings:  # the section is the value of a key that the schema leaves open, such as an environment's id
+        return did_you_mean(name, [other.rpartition(".")[2] for other in known if other.count(".")])
     return did_you_mean(name, siblings) or (f" Did you mean '{elsewhere[0]}'?" if elsewhere else "")
 
 

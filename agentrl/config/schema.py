@@ -57,6 +57,8 @@ class EnvConfig(Section):
     """Turns after which an episode is truncated. None, the default, keeps the environment's registered limit."""
     prompt: PromptName | None = None
     """Shipped prompt, e.g. alfworld/chat, or a path that ends in .md. None, the default, shows the bare observation."""
+    window_turns: PositiveInt | None = None
+    """Past turns that a prompt with a window shows, 2 or 4 in HGPO. None, the default, leaves it to the prompt."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments of agentrl.make, e.g. {games: official}. None by default: environments choose their own."""
 

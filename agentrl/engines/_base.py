@@ -17,6 +17,9 @@ class SamplingParams:
     """The most tokens of one turn, the stop token included."""
     stop_ids: frozenset[int]
     """Sampling ends with any of these, which stays in the ids."""
+    top_p: float = 1.0
+    """Sample from the fewest tokens that are together at least this probable, above 0; log-probabilities are then those
+    among them. 1, the default, samples from all; training does, its log-probabilities are of the whole distribution."""
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,7 @@ class HFEngine:
         input_ids = input_ids.to(device)
         positions = (mask.long().cumsum(1) - 1).clamp(min=0)[:, -input_ids.shape[1] :]
         temperature = torch.tensor([[request.params.temperature] for request in requests], device=device)
+        top_p = torch.tensor([[request.params.top_p] for request in requests], device=device, dtype=torch.float64)
         rows: list[_Request | None] = list(requests)  # None has its answer and only keeps its place
         for drawn in range(longest):
             output = self._model(
@@ -107,7 +108,7 @@ class HFEngine:
             )
             seeds = [request.seed if request else 0 for request in rows]
             uniforms = torch.from_numpy(_uniforms(seeds, drawn)).to(device)
-            ids, logprobs = _draw(output.logits[:, -1].float(), temperature, uniforms)
+            ids, logprobs = _draw(output.logits[:, -1].float(), temperature, uniforms, top_p)
             ended = {
                 row: request
                 for row, (request, token, logprob) in enumerate(zip(rows, ids.tolist(), logprobs.tolist(), strict=True))
@@ -125,7 +126,8 @@ class HFEngine:
                 chosen = torch.tensor(going, device=device)
                 cache.batch_select_indices(chosen)
                 rows = [rows[row] for row in going]
-                ids, mask, positions, temperature = ids[chosen], mask[chosen], positions[chosen], temperature[chosen]
+                ids, mask, positions = ids[chosen], mask[chosen], positions[chosen]
+                temperature, top_p = temperature[chosen], top_p[chosen]
             input_ids, positions = ids[:, None], positions[:, -1:] + 1
             mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
 
@@ -141,15 +143,35 @@ def _left_padded(prompts: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "R P"], 
 
 
 def _draw(
-    logits: Float[Tensor, "R V"], temperature: Float[Tensor, "R 1"], uniforms: Float[Tensor, " R"]
+    logits: Float[Tensor, "R V"],
+    temperature: Float[Tensor, "R 1"],
+    uniforms: Float[Tensor, " R"],
+    top_p: Float[Tensor, "R 1"] | None = None,
 ) -> tuple[Int[Tensor, " R"], Float[Tensor, " R"]]:
     """Gives a token per row by inverting the cumulative distribution at `uniforms`, and its log-probability."""
     greedy = temperature[:, 0] == 0
     logprobs = torch.log_softmax(logits / torch.where(temperature == 0, 1.0, temperature), dim=-1)
+    if top_p is not None and bool((top_p < 1).any()):
+        logprobs = _nucleus(logprobs, torch.where(temperature == 0, 1.0, top_p))
     cumulative = logprobs.double().exp().cumsum(-1)
     sampled = torch.searchsorted(cumulative, (uniforms * cumulative[:, -1])[:, None], right=True)[:, 0]
-    ids = torch.where(greedy, logprobs.argmax(-1), sampled.clamp(max=logits.shape[-1] - 1))
+    # Rounding may carry the last of the numbers past the end.
+    last = (cumulative < cumulative[:, -1:]).sum(-1)
+    ids = torch.where(greedy, logprobs.argmax(-1), torch.minimum(sampled, last))
     return ids, logprobs.gather(-1, ids[:, None])[:, 0]
+
+
+def _nucleus(logprobs: Float[Tensor, "R V"], top_p: Float[Tensor, "R 1"]) -> Float[Tensor, "R V"]:
+    """Gives log-probabilities among the fewest tokens whose probabilities reach `top_p`; of the others, -inf.
+
+    Of equally probable tokens, the lower id counts first. Nothing changes where `top_p` is 1 (Holtzman et al. 2020).
+    """
+    ordered, order = logprobs.double().exp().sort(dim=-1, descending=True, stable=True)
+    kept_in_order = (ordered.cumsum(-1) - ordered < top_p) | (top_p >= 1)
+    kept = torch.zeros_like(kept_in_order).scatter(-1, order, kept_in_order)
+    total = torch.where(kept_in_order, ordered, 0.0).sum(-1, keepdim=True)
+    among = (logprobs.double() - total.log()).to(logprobs.dtype)
+    return torch.where(top_p >= 1, logprobs, torch.where(kept, among, -torch.inf))
 
 
 def _uniforms(seeds: Sequence[int], drawn: int) -> np.ndarray:

@@ -1,49 +1,73 @@
 """One split, every task exactly once a sample, as a JSON object with intervals."""
 
-from collections import Counter
-from typing import Any
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
 
 from agentrl.errors import DataError
-from agentrl.rollout import Agent, Collector
-from agentrl.tally import Tally, with_reported
-from agentrl.tasks import TaskSet, every_task
+from agentrl.evaluation.records import EpisodeFile, Place
+from agentrl.evaluation.results import Plan, result_of
+from agentrl.rollout import Agent
+from agentrl.tally import Outcome, with_reported
+from agentrl.tasks import Task, every_task
 from agentrl.trajectory import Trajectory
 
+log = logging.getLogger(__name__)
 
-def evaluate(
-    agent: Agent, collector: Collector, tasks: TaskSet, *, role: str, policy: str, samples: int = 1, seed: int = 0
-) -> dict[str, Any]:
-    """Plays the split and gives what came of it.
+
+class Plays(Protocol):
+    """Whatever plays episodes: the collector, or who plays several trials of a task and gives the last."""
+
+    def play(
+        self, agent: Agent, tasks: Sequence[Task], *, on_finished: Callable[[Task, Trajectory], None] | None = None
+    ) -> list[Trajectory]:
+        """Gives a trajectory per task, in the order of the tasks, and tells each one when it is over."""
+        ...
+
+
+def evaluate(agent: Agent, collector: Plays, plan: Plan, *, file: EpisodeFile | None = None) -> dict[str, Any]:
+    """Plays what the plan asks for, or what a file lacks of it, and gives what came of all.
 
     Raises:
-        DataError: an environment played a task twice or left one out; the rate would have a wrong denominator.
+        DataError: a task was played twice or left out; the rate would have a wrong denominator.
     """
-    planned = every_task(tasks, samples=samples, seed=seed)
-    trajectories = collector.play(agent, planned)
-    played = Counter(trajectory.task_id for trajectory in trajectories)
-    wrong = sorted(task_id for task_id in set(tasks.ids) | set(played) if played[task_id] != samples)
-    if wrong:
-        raise DataError(f"{tasks.split}: {len(wrong)} tasks were not played {samples} times: {', '.join(wrong[:5])}")
-    tally = Tally(trajectories)
-    return {
-        "env_id": trajectories[0].env_id if trajectories else "",
-        "split": tasks.split,
-        "role": role,
-        "policy": policy,
-        "samples": samples,
-        **tally.summary(),
-        "mean_return": tally.mean_return,
-        "mean_turns": tally.mean_turns,
-        "mean_action_tokens": tally.mean_action_tokens,
-        "format_invalid_frac": tally.format_invalid_frac,
-        "inadmissible_frac": tally.inadmissible_frac,
-        "endings": tally.endings,
-        "reported": tally.reported,
-        "by_type": {name: part.summary() for name, part in tally.by_type().items()},
-        "manifest_sha256": tasks.sha256,
-        "num_tasks": len(tasks),
-        "tasks": [_task(trajectory) for trajectory in trajectories],
+    planned: dict[Place, Task] = {
+        (task.id, number % plan.samples): task
+        for number, task in enumerate(every_task(plan.tasks, samples=plan.samples, seed=plan.seed))
     }
+    if len(planned) != len(plan.tasks) * plan.samples:
+        twice = len(plan.tasks.ids) - len(set(plan.tasks.ids))
+        raise DataError(f"{plan.tasks.split}: {twice} of its {len(plan.tasks)} tasks have the id of another")
+    found: dict[Place, Outcome] = dict(file.finished) if file else {}
+    if strays := found.keys() - planned.keys():
+        raise DataError(f"{file and file.path}: {len(strays)} episodes are of no task of {plan.tasks.split}")
+    left = {task: place for place, task in planned.items() if place not in found}
+
+    def keep(task: Task, trajectory: Trajectory) -> None:
+        if file:
+            file.write(_outcome(trajectory, plan), left[task][1])
+
+    try:
+        played = collector.play(agent, list(left), on_finished=keep) if left else []
+    except KeyboardInterrupt:
+        if file:
+            log.warning("interrupted; the same command goes on from the episodes in %s", file.path)
+        raise
+    wrong = [task.id for task, one in zip(left, played, strict=False) if task.id != one.task_id]
+    wrong += [task.id for task in list(left)[len(played) :]] + [one.task_id for one in played[len(left) :]]
+    if wrong:
+        raise DataError(
+            f"{plan.tasks.split}: {len(wrong)} episodes are not those that were asked for: {', '.join(wrong[:5])}"
+        )
+    found |= {place: _outcome(one, plan) for place, one in zip(left.values(), played, strict=True)}
+    env_id = played[0].env_id if played else str(plan.protocol.get("env_id", ""))
+    return result_of(plan, [found[place] for place in planned], env_id=env_id)
+
+
+def _outcome(trajectory: Trajectory, plan: Plan) -> Outcome:
+    outcome = Outcome.of(trajectory)
+    return outcome if plan.policy_version is None else replace(outcome, policy_version=plan.policy_version)
 
 
 def metrics(result: dict[str, Any], prefix: str) -> dict[str, float]:
@@ -57,13 +81,3 @@ def metrics(result: dict[str, Any], prefix: str) -> dict[str, float]:
         f"{prefix}/turns": result["mean_turns"],
     }
     return with_reported(found, result["reported"], prefix)
-
-
-def _task(trajectory: Trajectory) -> dict[str, Any]:
-    return {
-        "task_id": trajectory.task_id,
-        "success": trajectory.success,
-        "return": trajectory.episode_return,
-        "turns": len(trajectory.turns),
-        "ending": trajectory.ending.value,
-    }

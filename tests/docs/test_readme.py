@@ -1,4 +1,4 @@
-"""Every command of README.md and envs/README.md is run here, or says why not; a new one without either fails."""
+"""Every command of the READMEs and docs/evaluation.md is run here, or says why not; a new one without either fails."""
 
 import json
 import logging
@@ -22,6 +22,7 @@ from agentrl.report.summary import read_rollouts
 
 ROOT = Path(__file__).parents[2]
 README, ENVS_README = ROOT / "README.md", ROOT / "envs" / "README.md"
+EVALUATION = ROOT / "docs" / "evaluation.md"
 BLOCK = re.compile(r"(?:^(?: {4}.*)?\n)+", re.M)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 INLINE = re.compile(r"`([^`\n]+)`")
@@ -44,7 +45,7 @@ def commands(text: str) -> Iterator[str]:
                 yield part.strip()
 
 
-COMMANDS = sorted({command for path in (README, ENVS_README) for command in commands(path.read_text())})
+COMMANDS = sorted({command for path in (README, ENVS_README, EVALUATION) for command in commands(path.read_text())})
 
 
 @dataclass(frozen=True)
@@ -59,11 +60,22 @@ class Run:
 
 
 TRAINED = ("agentrl", "train", "quickstart", *SMALL, *UNMEASURED)
+MEASURED = ("agentrl", "eval", "quickstart", "--limit", "8", "--split", "in", "--policy")
 RUNS = {
     "agentrl train quickstart": Run((*SMALL, "tasks.eval_out=null")),
     "agentrl train quickstart --set training.steps=20": Run((*SMALL, *UNMEASURED)),
     "agentrl train --resume runs/latest": Run(("--steps", "2"), before=(TRAINED,)),
     "agentrl eval alfworld/tiny_real --split all": Run(("--limit", "4"), needs_data=True),
+    "agentrl eval runs/latest --split out --samples 4": Run(
+        ("--limit", "2", "--set", "tasks.eval_out=out_of_distribution"), before=(TRAINED,)
+    ),
+    "agentrl eval tiny-alfworld --env agentrl/ALFWorld-v0": Run(("--limit", "1", "--set", "env.max_turns=2")),
+    "agentrl eval alfworld/tiny_real --profile gigpo": Run(
+        ("--limit", "1", "--set", "env.max_turns=2", "engine.max_tokens=4"), needs_data=True
+    ),
+    "agentrl compare before.json after.json": Run(
+        before=((*MEASURED, "random", "--out", "before.json"), (*MEASURED, "expert", "--out", "after.json"))
+    ),
     "agentrl train alfworld/tiny_real": Run((*SMALL, *UNMEASURED), needs_data=True),
     "agentrl eval quickstart --policy expert --split all": Run(("--limit", "4")),
     "agentrl train zerotir/tiny": Run((*SMALL, *UNMEASURED)),
@@ -230,7 +242,7 @@ def test_the_extras_are_those_of_the_package():
     assert set(re.findall(r"agentrl-multiturn\[(\w+)\]", text)) <= listed
 
 
-@pytest.mark.parametrize("path", [README, ENVS_README])
+@pytest.mark.parametrize("path", [README, ENVS_README, EVALUATION])
 def test_every_file_that_is_named_is_there(path):
     text = path.read_text()
     named = set(re.findall(r"[\w/]+/\w+\.(?:md|png|py|yaml)\b", text))

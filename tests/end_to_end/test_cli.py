@@ -154,7 +154,7 @@ def test_evaluations_are_written_where_asked(agentrl):
     agentrl("eval", "guess.yaml", "--policy", "random", "--split", "out", "--limit", "1", "--out", "x/one.json")
     assert json.loads(Path("x/one.json").read_text())["num_tasks"] == 1
     agentrl("eval", "guess.yaml", "--policy", "random", "--out", "both.json")
-    assert sorted(path.name for path in Path().glob("both_*")) == [
+    assert sorted(path.name for path in Path().glob("both_*.json")) == [
         "both_in_distribution.json",
         "both_out_of_distribution.json",
     ]

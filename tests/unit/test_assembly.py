@@ -6,6 +6,8 @@ import torch
 from agentrl import assembly
 from agentrl.config import load_config
 from agentrl.errors import ConfigError
+from agentrl.prompts import Prompt
+from agentrl.trajectory import Turn
 from tests.episodes import episode
 
 CPU = torch.device("cpu")
@@ -50,3 +52,23 @@ def test_a_function_pays_as_asked(tmp_path: Path, module: str) -> None:
 def test_a_reward_model_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^reward\.path: cannot load 'runs/none/here'"):
         rewards(tmp_path, "reward.source=model", "reward.path=runs/none/here")
+
+
+def prompted(tmp_path: Path, *overrides: str) -> Prompt:
+    path = tmp_path / "run.yaml"
+    path.write_text("env: {id: agentrl/Guess-v0}\nmodel: {path: tiny}\nalgorithm: {name: c_rf}\n")
+    return assembly.prompt(load_config(str(path), overrides).config)
+
+
+def test_a_window_is_as_long_as_the_prompt_or_the_configuration_says(tmp_path: Path) -> None:
+    played = [Turn((), (), (), f"page {number}", f"<action>go {number}</action>") for number in range(5)]
+    for setting, shown in (("null", [3, 4]), ("4", [1, 2, 3, 4])):
+        prompt = prompted(tmp_path, "env.prompt=alfworld/step", f"env.window_turns={setting}")
+        text = prompt.opening(played, "now", {"task": "t", "admissible_actions": ["look"]})[-1].content
+        assert [number for number in range(5) if f"page {number}" in text] == shown
+
+
+def test_a_prompt_that_keeps_everything_has_no_window(tmp_path: Path) -> None:
+    for name in ("null", "alfworld/chat"):
+        with pytest.raises(ConfigError, match="keeps the whole conversation; leave it out"):
+            prompted(tmp_path, f"env.prompt={name}", "env.window_turns=3")

@@ -19,7 +19,7 @@ from agentrl.prompts import Prompt
 from agentrl.rollout import ActorAgent, Collector, EngineAgent, Speaker
 from agentrl.tally import Tally
 from agentrl.tasks import Task
-from agentrl.trajectory import Ending
+from agentrl.trajectory import Ending, Trajectory, Turn
 
 FIVE = ActorAgent(lambda seed: lambda observation, info: "5")
 """Always guesses 5."""
@@ -39,6 +39,8 @@ class Odd(TextEnv):
         match self.task:
             case "reset raises":
                 raise KeyError("no such thing")
+            case "reset plays another task":
+                return "hello", {"task_id": "a"}
             case "reset gives one value":
                 return ("hello",)  # pyright: ignore[reportReturnType]
             case "unknown":
@@ -89,6 +91,7 @@ def tasks(*ids: str) -> list[Task]:
     [
         ("reset raises", "KeyError: 'no such thing'"),
         ("reset gives one value", "ValueError"),
+        ("reset plays another task", "reset plays task 'a' where 'reset plays another task' was asked for"),
         ("step raises", "IndexError"),
         ("step stops iterating", "StopIteration"),
         ("observation is None", "observation is NoneType, not str"),
@@ -285,3 +288,29 @@ def test_concurrency_changes_no_episode(history: str, tiny_model_dir: Path) -> N
         for left, right in zip(alone.turns, together.turns, strict=True):
             assert left.action_logprobs == pytest.approx(right.action_logprobs, abs=1e-5)
     assert len({turn.action_ids for one in played[0] for turn in one.turns}) > 20
+
+
+def test_each_episode_is_told_when_it_is_over_with_the_task_that_was_asked_for(release: threading.Event) -> None:
+    told: list[tuple[Task, Trajectory]] = []
+    asked = tasks("a", "step raises", "b", "truncated")
+    played = collector(lambda: Odd(release)).play(FIVE, asked, on_finished=lambda task, one: told.append((task, one)))
+    assert sorted(told, key=lambda pair: pair[0].seed) == list(zip(asked, played, strict=True))
+
+
+def test_what_a_player_notes_of_its_turn_is_kept_beside_the_environments_flags() -> None:
+    turn = Turn((), (), (), "", "5", info={"prompt_tokens": 7, "format_invalid": "player's"})
+
+    class Noting:
+        def player(self, seed: int) -> "Noting":
+            return self
+
+        async def act(self, played: Any, observation: str, info: Any, *, seed: int) -> tuple[Turn, str]:
+            return turn, "5"
+
+    (played,) = collector(lambda: agentrl.make("agentrl/Guess-v0")).play(Noting(), tasks("5"))
+    assert played.turns[0].info == {
+        "prompt_tokens": 7,
+        "success": True,
+        "inadmissible": False,
+        "format_invalid": False,
+    }

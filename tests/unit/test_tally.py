@@ -71,10 +71,11 @@ def reporting(trajectory: Trajectory, *reports: dict[str, bool | float]) -> Traj
 
 def test_reported_flags_are_shares_of_turns_and_reported_numbers_are_sums_of_an_episode() -> None:
     called = reporting(PLAYED[2], {"calls": 2.0, "late": True}, {"calls": 1.0, "late": False}, {})
-    tally = Tally([called, reporting(PLAYED[1], {"late": True}), PLAYED[3]])
+    played = [called, reporting(PLAYED[1], {"late": True}), PLAYED[3]]
+    tally = Tally(played)
     assert tally.reported == pytest.approx({"calls": 3 / 3, "late_frac": 2 / 4})
     assert tally.metrics()["rollout/late_frac"] == 2 / 4
-    again = Tally([Trajectory.from_dict(json.loads(json.dumps(one.to_dict()))) for one in tally.trajectories])
+    again = Tally([Trajectory.from_dict(json.loads(json.dumps(one.to_dict()))) for one in played])
     assert again.reported == tally.reported
 
 

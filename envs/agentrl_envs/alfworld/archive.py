@@ -10,7 +10,8 @@ from agentrl.errors import DataError
 INDEX_NAME = "alfworld_games.zip"
 """File name of an index as scripts/get_alfworld.py writes it."""
 
-_GAME_FILE = "game.tw-pddl"
+GAME_FILE = "game.tw-pddl"
+"""Name of a game's file in its folder."""
 _RELEASES = ("json_2.1.*.tar.*", "json_2.1.*tw-pddl.zip")
 
 
@@ -54,17 +55,17 @@ def read_games(source: Path) -> Iterator[tuple[str, bytes]]:
         DataError: The source is no folder, tar or zip file.
     """
     if source.is_dir():
-        for path in source.rglob(_GAME_FILE):
+        for path in source.rglob(GAME_FILE):
             yield _id(path.relative_to(source).as_posix(), source), path.read_bytes()
     elif zipfile.is_zipfile(source):
         with zipfile.ZipFile(source) as archive:
             for name in archive.namelist():
-                if name.endswith(f"/{_GAME_FILE}"):
+                if name.endswith(f"/{GAME_FILE}"):
                     yield _id(name, source), archive.read(name)
     elif source.is_file() and tarfile.is_tarfile(source):
         with tarfile.open(source) as archive:
             for member in archive:
-                content = archive.extractfile(member) if member.name.endswith(f"/{_GAME_FILE}") else None
+                content = archive.extractfile(member) if member.name.endswith(f"/{GAME_FILE}") else None
                 if content:
                     yield _id(member.name, source), content.read()
     else:
@@ -74,5 +75,5 @@ def read_games(source: Path) -> Iterator[tuple[str, bytes]]:
 def _id(name: str, source: Path) -> str:
     parts = PurePosixPath(name).parts
     if len(parts) < 4:
-        raise DataError(f"{source}: {name} is not at SPLIT/TASK/TRIAL/{_GAME_FILE}; give the folder above the splits")
+        raise DataError(f"{source}: {name} is not at SPLIT/TASK/TRIAL/{GAME_FILE}; give the folder above the splits")
     return "/".join(parts[-4:-1])

@@ -16,6 +16,7 @@ from agentrl_envs.alfworld.engine import Engine, Played, PythonEngine
 from agentrl_envs.alfworld.expert import SearchingExpert
 from agentrl_envs.alfworld.games import Game
 from agentrl_envs.alfworld.generate import Knobs, generate
+from agentrl_envs.alfworld.house import FAMILIES
 from agentrl_envs.alfworld.stock import TextWorldEngine
 from agentrl_envs.alfworld.store import GameStore
 
@@ -125,6 +126,7 @@ class ALFWorld(TextEnv):
     The observation of `reset` is the stock engine's without its banner line.
     """
 
+    task_types = FAMILIES
     inline = True
 
     def __init__(

@@ -18,7 +18,7 @@ from typing import Any
 
 from agentrl.errors import DataError, NotFound, did_you_mean
 from agentrl.tasks import TaskSet, manifest_sha256
-from agentrl_envs.alfworld.archive import read_games
+from agentrl_envs.alfworld.archive import GAME_FILE, read_games
 from agentrl_envs.alfworld.games import Game
 from agentrl_envs.alfworld.manifests import manifest_lines, read_manifest
 
@@ -168,7 +168,7 @@ def _member(id: str) -> str:
 
 
 def _fingerprint(source: Path) -> str:
-    """Tells apart sources, and one source before and after its games were replaced."""
-    places = [source, *sorted(path for path in source.iterdir() if path.is_dir())] if source.is_dir() else [source]
+    """Tells apart sources, and one source before and after a game was deleted, added or replaced."""
+    places = [source, *sorted(source.rglob(GAME_FILE))] if source.is_dir() else [source]
     stamps = [(str(place.resolve()), place.stat().st_mtime_ns, place.stat().st_size) for place in places]
     return hashlib.sha256(repr(stamps).encode()).hexdigest()[:16]

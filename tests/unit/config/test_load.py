@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from agentrl.config import load_config
+from agentrl.config.load import config_of, read_section
+from agentrl.config.schema import EnvConfig, Section
 from agentrl.errors import ConfigError, NotFound
 
 MINIMAL = """\
@@ -235,3 +237,42 @@ def test_filters_with_effect_are_taken(write):
     told = ["filters.accuracy_band=[0.05, 0.8]", "rollout.group_size=2", "filters.repetition=0.2"]
     filters = load_config(write("x.yaml", MINIMAL), told).config.filters
     assert (filters.accuracy_band, filters.repetition, filters.overlong) == ((0.05, 0.8), 0.2, False)
+
+
+TREE = {"env": {"id": "agentrl/Guess-v0"}, "model": {"path": "m"}, "algorithm": {"name": "c_rf"}}
+
+
+def test_a_configuration_needs_no_file(tmp_path):
+    loaded = config_of(TREE, ["training.steps=7", "env.max_turns=3"], path=Path("m"), origin="the test")
+    assert (loaded.config.training.steps, loaded.config.env.max_turns, loaded.path.stem) == (7, 3, "m")
+    assert loaded.origins["model.path"] == "the test"
+    assert loaded.origins["training.steps"] == "--set training.steps=7"
+    assert loaded.origins["training.seed"] == "default"
+
+
+def test_mistakes_in_values_without_a_file_say_where_they_are_from():
+    with pytest.raises(ConfigError, match=r"the test: env\.prompt: no prompt 'x'"):
+        config_of({**TREE, "env": {"id": "a", "prompt": "x"}}, path=Path("m"), origin="the test")
+    with pytest.raises(
+        ConfigError, match=r"--set env\.max_turn=3: env\.max_turn: unknown key\. Did you mean 'max_turns'"
+    ):
+        config_of(TREE, ["env.max_turn=3"], path=Path("m"), origin="the test")
+
+
+class Shelf(Section):
+    """A section with a mapping of sections in it."""
+
+    books: dict[str, EnvConfig]
+
+
+def test_a_section_is_read_from_a_file_and_its_mistakes_are_found_by_line(tmp_path):
+    path = tmp_path / "shelf.yaml"
+    path.write_text("books:\n  one: {id: a/B-v0}\n")
+    assert read_section(Shelf, path).books["one"].id == "a/B-v0"
+    path.write_text("books:\n  one:\n    id: a/B-v0\n    max_turn: 3\nbook: 4\n")
+    with pytest.raises(ConfigError) as caught:
+        read_section(Shelf, path)
+    message = str(caught.value)
+    assert "2 problems" in message
+    assert f"{path}:4: books.one.max_turn: unknown key. Did you mean 'max_turns'?" in message
+    assert f"{path}:5: book: unknown key. Did you mean 'books'?" in message

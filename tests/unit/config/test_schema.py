@@ -26,6 +26,11 @@ def test_settings_cannot_be_changed_after_loading():
         EngineConfig().temperature = 0.5  # pyright: ignore[reportAttributeAccessIssue]
 
 
+def test_training_samples_from_the_whole_distribution():
+    with pytest.raises(ValidationError, match="top_p"):
+        EngineConfig.model_validate({"top_p": 0.9})
+
+
 def test_the_defaults_are_valid_settings():
     assert EngineConfig.model_validate(EngineConfig().model_dump()) == EngineConfig()
 

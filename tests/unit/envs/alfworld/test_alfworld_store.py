@@ -59,6 +59,17 @@ def test_the_index_of_a_folder_is_built_once_and_again_when_the_folder_changes(t
     assert list(GameStore.open(games, cache=cache).hashes) == IDS
 
 
+def test_a_game_that_was_deleted_or_changed_after_the_index_was_built_is_missed(tmp_path, problem):
+    games, cache = write_games(tmp_path / "games", problem, IDS), tmp_path / "cache"
+    whole = GameStore.open(games, cache=cache).hashes
+    file = games / IDS[1] / "game.tw-pddl"
+    file.write_text(file.read_text() + " ")
+    changed = GameStore.open(games, cache=cache).hashes
+    assert [id for id in IDS if changed[id] != whole[id]] == [IDS[1]]
+    file.unlink()
+    assert list(GameStore.open(games, cache=cache).hashes) == IDS[:1]
+
+
 def test_an_index_opens_as_it_is(tmp_path, problem):
     build_index(write_games(tmp_path / "games", problem, IDS), tmp_path / "index.zip")
     assert is_index(tmp_path / "index.zip")

@@ -1,0 +1,87 @@
+"""The conditions of an evaluation, spelled out: two results may be compared when these are equal."""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoConfig
+
+from agentrl import assembly, resources
+from agentrl.config import RunConfig
+from agentrl.errors import ConfigError
+from agentrl.tasks import TaskSet
+
+PLACES = frozenset({"data"})
+"""Options of environments that say where files are, which is a machine's affair; the manifest's hash says what they
+are."""
+
+
+def conditions(
+    config: RunConfig[Any],
+    tasks: TaskSet,
+    *,
+    samples: int,
+    sampling: Mapping[str, float] | None,
+    profile: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Gives all that decides the episodes, but for who plays and the seed.
+
+    Args:
+        config: of the environment, the prompt and the limits on tokens.
+        tasks: what is played.
+        samples: episodes of each task.
+        sampling: `temperature` and `top_p`; None for players that are no language models and read no prompt.
+        profile: name and hash of the published protocol that is followed, if any.
+    """
+    env, engine = config.env, config.engine
+    spec = assembly.env_factory(config)().spec
+    prompt = assembly.prompt(config)
+    spoken: dict[str, Any] = {
+        "prompt": env.prompt and prompt_name(env.prompt),
+        "prompt_sha256": env.prompt and hashlib.sha256(resources.prompt_path(env.prompt).read_bytes()).hexdigest(),
+        "history": f"{prompt.window_turns} turns" if prompt.history == "window" else "all turns",
+        "max_tokens": engine.max_tokens,
+        "context_tokens": engine.context_tokens,
+        "temperature": sampling and sampling["temperature"],
+        "top_p": sampling and sampling["top_p"],
+    }
+    return {
+        "env_id": env.id,
+        "options": {key: value for key, value in env.options.items() if key not in PLACES},
+        "max_turns": spec.max_episode_steps if spec else None,
+        "split": tasks.split,
+        "num_tasks": len(tasks),
+        "manifest_sha256": tasks.sha256,
+        "samples": samples,
+        "profile": dict(profile) if profile else None,
+        **(spoken if sampling else dict.fromkeys(spoken)),
+    }
+
+
+def prompt_name(prompt: str) -> str:
+    """Gives the name of a shipped prompt; of a file, its name without this machine's folders."""
+    return Path(prompt).name if prompt.endswith(".md") else prompt
+
+
+def weights_id(source: str | Path) -> str:
+    """Gives what tells models apart: the hash of a folder's weights and tokenizer, or the hub's id and commit.
+
+    Raises:
+        ConfigError: there are none.
+    """
+    folder = Path(source)
+    if any(folder.glob("*.safetensors")):
+        digest = hashlib.sha256()
+        for pattern in ("config.json", "*.safetensors", "tokenizer*.json", "chat_template*"):
+            for file in sorted(folder.glob(pattern)):
+                with file.open("rb") as opened:
+                    digest.update(f"{file.name} {hashlib.file_digest(opened, 'sha256').hexdigest()}\n".encode())
+        return f"sha256:{digest.hexdigest()}"
+    if folder.is_dir():
+        raise ConfigError(f"model.path: no *.safetensors in {source}")
+    try:
+        commit = getattr(AutoConfig.from_pretrained(source), "_commit_hash", None)
+    except OSError as error:
+        raise ConfigError(f"model.path: cannot load {str(source)!r}: {error}") from error
+    return f"{source}@{commit}"
