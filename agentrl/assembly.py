@@ -1,6 +1,5 @@
 """The parts of a run, built from its configuration: environments, model, engine, agent."""
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,7 +154,7 @@ def speaker(config: RunConfig, weights: Weights) -> Speaker:
 
 def agent(config: RunConfig, weights: Weights, *, temperature: float | None = None) -> EngineAgent:
     """Gives the policy as a player, on an engine with weights of its own."""
-    engine = registry.load("engines", config.engine.name)(copy.deepcopy(weights.policy.model))
+    engine = registry.load("engines", config.engine.name).start(weights.policy.model, config.engine)
     params = SamplingParams(
         temperature=config.engine.temperature if temperature is None else temperature,
         max_tokens=config.engine.max_tokens,

@@ -9,6 +9,7 @@ from pathlib import Path
 from agentrl import assembly, registry
 from agentrl.algorithms._base import Algorithm
 from agentrl.config import Loaded, RunConfig
+from agentrl.errors import ConfigError
 from agentrl.evaluation.evaluate import evaluate, metrics
 from agentrl.evaluation.players import expert_player
 from agentrl.policy import Critic
@@ -30,6 +31,7 @@ from agentrl.training.optimizer import adamw
 from agentrl.training.sft import choose_demonstrations, clone
 from agentrl.training.trainer import Trainer
 from agentrl.training.update import Updater
+from agentrl.training.weight_sync import WeightSync
 from agentrl.trajectory import Trajectory
 
 SIDES = {"in": "in_distribution", "out": "out_of_distribution"}
@@ -59,6 +61,8 @@ class Run:
     def start(cls, loaded: Loaded, folder: RunFolder, ranks: Ranks, *, algorithm: Algorithm | None = None) -> "Run":
         """Loads the model and builds what plays and what learns; without an algorithm, what clones."""
         config = loaded.config
+        if config.engine.url and ranks.size > 1:
+            raise ConfigError("engine.url: a server takes weights from one process; train with one, or leave it out")
         weights = assembly.Weights.load(config, device=ranks.device)
         agent = assembly.agent(config, weights)
         return cls(config, folder, weights, _learner(config, weights, algorithm), agent, assembly.collector(config))
@@ -178,6 +182,7 @@ def train(
         trackers=run.trackers(progress.step if resume else None) if ranks.is_main else [],
         config=training,
         ranks=ranks,
+        sync=WeightSync.of(run.agent.engine, run.weights.policy, config.engine),
         next_step=progress.step,
         version=progress.version,
     ).run()
@@ -201,12 +206,13 @@ def sft(loaded: Loaded, folder: RunFolder, *, on_start: Callable[[Run], None] = 
     def after_step(done: int, found: dict[str, float]) -> None:
         last = done == settings.steps
         if last or (settings.eval_every and done % settings.eval_every == 0):
-            run.agent.engine.load_weights(run.weights.policy.weights(), version=done)
+            sync(done)
             found = {**found, **run.evaluate_now(done, full=last)}
             run.save(done, done)
         for tracker in trackers:
             tracker.log(found, step=done)
 
+    sync = WeightSync.of(run.agent.engine, run.weights.policy, config.engine)
     demonstrations = choose_demonstrations(played, keep_lost=settings.keep_lost)
     clone(run.weights.policy, demonstrations, run.learner.optimizer, config=settings, seed=seed, after_step=after_step)
     for tracker in trackers:

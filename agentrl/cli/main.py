@@ -19,6 +19,7 @@ VERBS = {
     "sft": "warm a policy up on demonstrations",
     "eval": "measure a policy, an expert or a random player",
     "rollout": "play episodes and keep them, without learning",
+    "serve": "start a vLLM server for engine.url",
     "play": "be the policy yourself",
     "view": "read what a policy saw and did",
     "report": "write one HTML file about a run, or a comparison of several",
@@ -39,6 +40,8 @@ ENVIRONMENT = {
     "HF_HUB_VERBOSITY": "error",
     "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
     "TRANSFORMERS_VERBOSITY": "error",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "VLLM_NO_USAGE_STATS": "1",
     # Set, or else tokenizers warns at every fork.
     "TOKENIZERS_PARALLELISM": "false",
 }

@@ -13,6 +13,7 @@ from agentrl.training.distributed import Ranks
 from agentrl.training.experience import Gatherer
 from agentrl.training.optimizer import learning_rate
 from agentrl.training.update import Updater
+from agentrl.training.weight_sync import WeightSync
 from agentrl.trajectory import Trajectory
 
 
@@ -43,6 +44,7 @@ class Trainer:
     trackers: Sequence[Tracker]
     config: TrainingConfig
     ranks: Ranks
+    sync: WeightSync
     next_step: int = 0
     """The step that comes next: 0, or where a resumed run goes on."""
     version: int = 0
@@ -53,7 +55,7 @@ class Trainer:
 
         A resumed run evaluates its first step again when that was due: its trackers have forgotten that they knew.
         """
-        self._sync()
+        self.sync(self.version)
         self._evaluate()
         while self.next_step < self.config.steps:
             self._log(self.step(), self.next_step)
@@ -69,6 +71,7 @@ class Trainer:
         clock, step = Clock(), self.next_step
         with clock("rollout"):
             experience = self.gatherer.gather(step)
+        self.gatherer.agent.engine.sleep()
         if self.ranks.is_main:
             self.keeper.rollouts(step, experience.played)
         sampled = sum(trajectory.num_action_tokens for trajectory in experience.played)
@@ -83,11 +86,8 @@ class Trainer:
                 metrics |= self.updater.update(batch, seed=self.config.seed * 1_000_003 + step)
             self.version += 1
         with clock("sync"):
-            self._sync()
+            metrics |= self.sync(self.version)
         return metrics | {"policy/learning_rate": rate} | clock.metrics()
-
-    def _sync(self) -> None:
-        self.gatherer.agent.engine.load_weights(self.updater.policy.weights(), version=self.version)
 
     @property
     def _is_done(self) -> bool:
