@@ -108,7 +108,15 @@ def _reward_source(config: RunConfig, device: torch.device) -> Source:
 
 def model_source(config: RunConfig) -> str | Path:
     """Gives where the weights are: a folder, a shipped model or a hub id."""
-    path = config.model.path
+    return find_model(config.model.path)
+
+
+def find_model(path: str) -> str | Path:
+    """Gives the folder of a shipped model; a folder or a hub id as it is.
+
+    Raises:
+        NotFound: it is none of them.
+    """
     if Path(path).is_dir():
         return path
     try:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -34,6 +34,7 @@ class Completion:
     """Of the weights that sampled it."""
 
 
+@runtime_checkable
 class RolloutEngine(Protocol):
     """A sampler that many episodes wait on at once; equal seeds give equal tokens whatever else is being sampled.
 

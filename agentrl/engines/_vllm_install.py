@@ -26,7 +26,7 @@ def version() -> str:
 
 
 def require(module: str = "vllm") -> Any:
-    """Gives a module of vLLM's, or of ours that needs it.
+    """Gives vLLM, or a module of it.
 
     Raises:
         MissingExtra: vLLM is not installed, or does not import.

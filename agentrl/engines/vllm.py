@@ -139,9 +139,12 @@ class VLLMEngine:
                 arrived, self._arrived = self._arrived, []
                 self._asked |= {request.id: request for request in arrived}
                 left = [id for id, request in self._asked.items() if request.answer.cancelled()]
-                for id, answer in await loop.run_in_executor(self._thread, self._step, arrived, left):
-                    request = self._asked.pop(id)
-                    if request.answer.cancelled():
+                found = await loop.run_in_executor(self._thread, self._step, arrived, left)
+                for id in left:
+                    self._asked.pop(id)
+                for id, answer in found:
+                    request = self._asked.pop(id, None)
+                    if request is None or request.answer.cancelled():  # whoever asked has left, or its loop has ended
                         continue
                     if isinstance(answer, Exception):
                         request.answer.set_exception(answer)
@@ -159,18 +162,18 @@ class VLLMEngine:
 
         A request that vLLM refuses is answered with its exception.
         """
-        answers: list[tuple[str, Any]] = [(id, None) for id in left]
+        answers: list[tuple[str, Any]] = []
         for request in arrived:
             prompt = self._vllm.inputs.TokensPrompt(prompt_token_ids=request.prompt_ids)
             kind = self._vllm.sampling_params.RequestOutputKind.FINAL_ONLY
             params = self._vllm.SamplingParams(**request.sampling, detokenize=False, output_kind=kind)
             try:
                 self._engine.add_request(request.id, prompt, params)
-            except ValueError as error:
+            except (ValueError, self._vllm.exceptions.VLLMClientError) as error:
                 answers.append((request.id, error))
         self._engine.abort_request(left)
         finished = self._engine.step() if self._engine.has_unfinished_requests() else []
-        return answers + [(output.request_id, output) for output in finished if output.request_id not in left]
+        return answers + [(output.request_id, output) for output in finished]
 
 
 def _start(model: PreTrainedModel, settings: EngineConfig, *, sleeps: bool) -> "LLMEngine":
