@@ -35,7 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     engines.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32", help="float32 by default")
     for one in (rollout, update, engines):
-        one.add_argument("--repeats", type=whole(1), default=3, metavar="N", help="tells the median of N; 3 by default")
+        told = "best" if one is engines else "median"
+        text = f"tells the {told} of N; 3 by default"
+        one.add_argument("--repeats", type=whole(1), default=3, metavar="N", help=text)
     loss.add_argument("--repeats", type=whole(1), default=10, metavar="N", help="tells the least of N; 10 by default")
     for one in (env, rollout, update, engines, loss):
         add_json(one)

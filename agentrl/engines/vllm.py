@@ -1,7 +1,8 @@
 """Sampling with vLLM, in this process or on a server: requests join the running batch whenever they come.
 
 In this process there is one copy of vLLM's engine and no other process: it is stepped, a token of every request at a
-time, in a thread of its own, while the event loop goes on taking requests. New weights are put straight into its model.
+time, in a thread of its own, while the event loop goes on taking requests, which join between two tokens. New weights
+are put straight into its model.
 
 The seed of a request decides its tokens given its probabilities. Those depend on the rest of the batch by rounding
 (some 1e-6 nats in float32), so that a token at the very edge between two may, rarely, fall to the other.
@@ -158,9 +159,9 @@ class VLLMEngine:
             self._asked.clear()
 
     def _step(self, arrived: list[_Request], left: list[str]) -> list[tuple[str, Any]]:
-        """Hands requests over, takes some back, samples a token of each; gives the answers that are there, by id.
+        """Hands requests over, takes some back, and samples until there is an answer or a new request.
 
-        A request that vLLM refuses is answered with its exception.
+        Gives the answers with their requests' ids; that of a request that vLLM refuses is its exception.
         """
         answers: list[tuple[str, Any]] = []
         for request in arrived:
@@ -172,8 +173,10 @@ class VLLMEngine:
             except (ValueError, self._vllm.exceptions.VLLMClientError) as error:
                 answers.append((request.id, error))
         self._engine.abort_request(left)
-        finished = self._engine.step() if self._engine.has_unfinished_requests() else []
-        return answers + [(output.request_id, output) for output in finished]
+        # Going back to the event loop for every token would cost a small model half its speed.
+        while not answers and not self._arrived and self._engine.has_unfinished_requests():
+            answers = [(output.request_id, output) for output in self._engine.step()]
+        return answers
 
 
 def _start(model: PreTrainedModel, settings: EngineConfig, *, sleeps: bool) -> "LLMEngine":
