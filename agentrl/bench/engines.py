@@ -1,5 +1,7 @@
 """vLLM's engine against Hugging Face's: the same weights, requests and seeds, in one process, in turn.
 
+Seconds are the clock's where there is a GPU, and otherwise the CPU's, which other work on the machine changes little.
+
 Letters: R requests that are made together, T turns of a conversation.
 """
 
@@ -73,9 +75,9 @@ def _row(
     name: str, engine: RolloutEngine, sync: WeightSync, policy: Policy, size: int, speeds: list[list[float]]
 ) -> Row:
     num_bytes = sum(value.numel() * value.element_size() for _, value in policy.weights())
-    start = time.perf_counter()
+    start = _seconds()
     sync(1)
-    seconds = time.perf_counter() - start
+    seconds = _seconds() - start
     prompts = _prompts(16, size, seed=99)
     answers = asyncio.run(_ask(engine, prompts, seed=99))
     mismatch = max(_mismatch(policy, ids, answer) for ids, answer in zip(prompts, answers, strict=True))
@@ -110,9 +112,13 @@ def _speed_of_turns(engine: RolloutEngine, size: int, seed: int) -> float:
 
 
 def _tokens_per_s(tokens: int, call: Callable[[], Any]) -> float:
-    start = time.perf_counter()
+    start = _seconds()
     call()
-    return tokens / (time.perf_counter() - start)
+    return tokens / (_seconds() - start)
+
+
+def _seconds() -> float:
+    return time.perf_counter() if torch.cuda.is_available() else time.process_time()
 
 
 async def _ask(engine: RolloutEngine, prompts: Sequence[list[int]], *, seed: int) -> list[Completion]:
