@@ -115,6 +115,11 @@ class Run:
         folder = checkpoint_folder(self.folder.path, step)
         save_checkpoint(folder, self.learner, self.weights.chat, Progress(step, version))
 
+    def close(self) -> None:
+        """Closes environments and engine."""
+        self.collector.close()
+        self.agent.engine.close()
+
     def trackers(self, resume_step: int | None = None) -> list[Tracker]:
         """Gives the trackers that the configuration names."""
         config = self.config.model_dump()
@@ -186,7 +191,7 @@ def train(
         next_step=progress.step,
         version=progress.version,
     ).run()
-    run.collector.close()
+    run.close()
 
 
 def sft(loaded: Loaded, folder: RunFolder, *, on_start: Callable[[Run], None] = lambda run: None) -> None:
@@ -217,7 +222,7 @@ def sft(loaded: Loaded, folder: RunFolder, *, on_start: Callable[[Run], None] = 
     clone(run.weights.policy, demonstrations, run.learner.optimizer, config=settings, seed=seed, after_step=after_step)
     for tracker in trackers:
         tracker.close()
-    run.collector.close()
+    run.close()
 
 
 def new_folder(loaded: Loaded, *, command: str) -> RunFolder:

@@ -301,6 +301,17 @@ def test_a_request_that_comes_later_joins_those_that_are_being_sampled(
 @pytest.mark.vllm
 @pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="vLLM is not installed: make test-vllm")
 @pytest.mark.filterwarnings("ignore")
+def test_a_nucleus_of_one_token_takes_the_most_probable_with_certainty() -> None:
+    engine = vllm()
+    greedy = ask(engine, PROMPTS, replace(PARAMS, temperature=0.0))
+    nucleus = ask(engine, PROMPTS, replace(PARAMS, top_p=1e-6))
+    assert [one.ids for one in nucleus] == [one.ids for one in greedy]
+    assert {value for one in nucleus for value in one.logprobs} == {0.0}
+
+
+@pytest.mark.vllm
+@pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="vLLM is not installed: make test-vllm")
+@pytest.mark.filterwarnings("ignore")
 def test_a_request_that_vllm_refuses_fails_alone() -> None:
     async def together() -> list[Completion | BaseException]:
         engine = vllm()
