@@ -16,6 +16,13 @@ class EngineConfig(Section):
 
     name: EngineName = "hf"
     """Engine; `hf` is the default as it runs anywhere, on a copy of the trained weights. `vllm` is faster."""
+    temperature: PositiveFloat = 1.0
+    """Sampling temperature. 1, the default, samples the very distribution that is trained."""
+    max_tokens: PositiveInt = 512
+    """Tokens a turn may have; 512 by default, room for a short thought and an action."""
+    context_tokens: PositiveInt = 8192
+    """Tokens a prompt and its turn may have together; an episode that has no room left ends as context_full. 8192 by
+    default, some 30 turns of ALFWorld."""
     url: str | None = None
     """A server that `agentrl serve` has started, e.g. http://127.0.0.1:8000, for engine vllm. None, the default,
     samples in this process."""
@@ -30,14 +37,7 @@ class EngineConfig(Section):
     """Further engine arguments of vLLM, e.g. {max_num_seqs: 128}. None by default. For engine vllm in this process."""
     canary_tolerance: PositiveFloat | None = None
     """Mean difference in nats between the log-probabilities of engine and trainer that stops a run after weights were
-    synced. None, the default: 0.001, or 0.3 where either computes in bfloat16, each some 10 times what is normal."""
-    temperature: PositiveFloat = 1.0
-    """Sampling temperature. 1, the default, samples the very distribution that is trained."""
-    max_tokens: PositiveInt = 512
-    """Tokens a turn may have; 512 by default, room for a short thought and an action."""
-    context_tokens: PositiveInt = 8192
-    """Tokens a prompt and its turn may have together; an episode that has no room left ends as context_full. 8192 by
-    default, some 30 turns of ALFWorld."""
+    synced. None, the default: 0.001, or 0.3 where either computes in bfloat16; rounding makes some 0.00001 and 0.06."""
 
     def problems(self) -> list[tuple[str, str]]:
         """Gives (knob, problem) for what was set without effect; each says what to do."""

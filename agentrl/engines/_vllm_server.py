@@ -36,7 +36,6 @@ class ServerEngine:
         self._device = device
         self._threads = ThreadPoolExecutor(MAX_REQUESTS, thread_name_prefix="vllm server")
         self._group: Any = None
-        self._version = 0
         self._request("health")
 
     async def generate(self, prompt_ids: Sequence[int], params: SamplingParams, *, seed: int) -> Completion:
@@ -55,16 +54,19 @@ class ServerEngine:
         return Completion(ids, logprobs, stopped, self._oldest(choice["weight_versions"]))
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]], *, version: int) -> None:
-        """Sends the weights, and has the server forget the keys and values that the old ones made."""
+        """Sends the weights, and has the server forget the keys and values that the old ones made.
+
+        What is being sampled waits meanwhile, goes on with them, and carries the version it began with.
+        """
         sent = {name: self._cast(value.detach()) for name, value in weights}
+        self._request("pause?mode=keep", {})
         if sent:
             self._send(sent)
         self._request("update_weight_version", {"new_version": str(version)})
-        if not self._request("reset_prefix_cache", {})["success"]:
-            raise AgentRLError(
-                f"engine.url: {self._url} is sampling for someone else; give each run a server of its own"
-            )
-        self._version = version
+        forgot = self._request("reset_prefix_cache?reset_running_requests=true", {})["success"]
+        self._request("resume", {})
+        if not forgot:
+            raise AgentRLError(f"engine.url: {self._url} keeps keys and values of old weights; start it again")
 
     def score(self, ids: Sequence[int]) -> tuple[float, ...]:
         """Gives the log-probability at temperature 1 of each id after the first; never from remembered keys."""

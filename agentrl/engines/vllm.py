@@ -52,10 +52,12 @@ class VLLMEngine:
             log.warning("engine.sleep: no effect, vLLM cannot sleep on a CPU; leave it out")
         # One thread, always the same: CUDA's current device and OpenMP's threads belong to a thread.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="vllm")
+        self._calls = 0
         self._engine: LLMEngine = self._call(lambda: _start(model, settings, sleeps=self._sleeps))
         self._numbers = itertools.count()
         self._arrived: list[_Request] = []
         self._asked: dict[str, _Request] = {}
+        self._finished: list[tuple[str, Any]] = []
         self._driver: asyncio.Task[None] | None = None
         self._version = 0
         self.load_weights(model.named_parameters(), version=0)
@@ -80,20 +82,24 @@ class VLLMEngine:
 
     async def generate(self, prompt_ids: Sequence[int], params: SamplingParams, *, seed: int) -> Completion:
         """Gives a continuation; joins whatever is being sampled."""
+        version = self._version
         output = await self._ask(prompt_ids, sampling_arguments(params, seed))
         ids = tuple(output.outputs[0].token_ids)
         logprobs = tuple(found[id].logprob for id, found in zip(ids, output.outputs[0].logprobs, strict=True))
         stopped = "stop" if ids[-1] in params.stop_ids else "length"
-        return Completion(ids, logprobs, stopped, self._version)
+        return Completion(ids, logprobs, stopped, version)
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]], *, version: int) -> None:
-        """Copies the weights in, and forgets the keys and values that the old ones made."""
+        """Copies the weights in, and forgets the keys and values that the old ones made.
+
+        What is being sampled goes on with them, and carries the version it began with.
+        """
         self._call(lambda: self._load([(name, value.detach()) for name, value in weights]))
         self._version = version
 
     def score(self, ids: Sequence[int]) -> tuple[float, ...]:
         """Gives the log-probability at temperature 1 of each id after the first; never from remembered keys."""
-        output = asyncio.run(self._ask(ids, {"temperature": 1.0, "max_tokens": 1, "prompt_logprobs": 0}))
+        output = self._call(lambda: self._read(list(ids)))
         return tuple(found[id].logprob for id, found in zip(ids[1:], output.prompt_logprobs[1:], strict=True))
 
     def sleep(self) -> None:
@@ -110,7 +116,12 @@ class VLLMEngine:
         self._thread.shutdown()
 
     def _call(self, do: Callable[[], T]) -> T:
-        return self._thread.submit(do).result()
+        """Does something in vLLM's thread, between two tokens."""
+        self._calls += 1
+        try:
+            return self._thread.submit(do).result()
+        finally:
+            self._calls -= 1
 
     def _load(self, weights: list[tuple[str, Tensor]]) -> None:
         from agentrl.engines import _vllm_worker
@@ -122,7 +133,8 @@ class VLLMEngine:
             self._engine.collective_rpc(_vllm_worker.load, args=(cast,))
         if self._sleeps:
             self._engine.wake_up(["kv_cache"])
-        assert self._engine.reset_prefix_cache(), "requests are being sampled while weights change"
+        forgot = self._engine.reset_prefix_cache(reset_running_requests=True)
+        assert forgot, "vLLM keeps keys and values of old weights"
 
     async def _ask(self, prompt_ids: Sequence[int], sampling: dict[str, Any]) -> Any:
         """Gives vLLM's output for a request."""
@@ -163,20 +175,33 @@ class VLLMEngine:
 
         Gives the answers with their requests' ids; that of a request that vLLM refuses is its exception.
         """
-        answers: list[tuple[str, Any]] = []
+        answers, self._finished = self._finished, []
         for request in arrived:
-            prompt = self._vllm.inputs.TokensPrompt(prompt_token_ids=request.prompt_ids)
-            kind = self._vllm.sampling_params.RequestOutputKind.FINAL_ONLY
-            params = self._vllm.SamplingParams(**request.sampling, detokenize=False, output_kind=kind)
             try:
-                self._engine.add_request(request.id, prompt, params)
+                self._add(request.id, request.prompt_ids, request.sampling)
             except (ValueError, self._vllm.exceptions.VLLMClientError) as error:
                 answers.append((request.id, error))
         self._engine.abort_request(left)
         # Going back to the event loop for every token would cost a small model half its speed.
-        while not answers and not self._arrived and self._engine.has_unfinished_requests():
+        while not (answers or self._arrived or self._calls) and self._engine.has_unfinished_requests():
             answers = [(output.request_id, output) for output in self._engine.step()]
         return answers
+
+    def _read(self, ids: list[int]) -> Any:
+        """Gives vLLM's output for a prompt with its log-probabilities; what else gets ready is kept for `_step`."""
+        self._add("read", ids, {"temperature": 1.0, "max_tokens": 1, "prompt_logprobs": 0})
+        while True:
+            outputs = {output.request_id: output for output in self._engine.step()}
+            found = outputs.pop("read", None)
+            self._finished += outputs.items()
+            if found is not None:
+                return found
+
+    def _add(self, id: str, prompt_ids: list[int], sampling: dict[str, Any]) -> None:
+        prompt = self._vllm.inputs.TokensPrompt(prompt_token_ids=prompt_ids)
+        kind = self._vllm.sampling_params.RequestOutputKind.FINAL_ONLY
+        params = self._vllm.SamplingParams(**sampling, detokenize=False, output_kind=kind)
+        self._engine.add_request(id, prompt, params)
 
 
 def _start(model: PreTrainedModel, settings: EngineConfig, *, sleeps: bool) -> "LLMEngine":

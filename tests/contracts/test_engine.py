@@ -312,6 +312,31 @@ def test_a_nucleus_of_one_token_takes_the_most_probable_with_certainty() -> None
 @pytest.mark.vllm
 @pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="vLLM is not installed: make test-vllm")
 @pytest.mark.filterwarnings("ignore")
+def test_what_is_being_sampled_goes_on_with_new_weights_and_says_which_it_began_with() -> None:
+    engine, after = vllm(), Policy(lively_model(seed=1))
+    long = replace(PARAMS, stop_ids=frozenset(), max_tokens=400)
+    before = ask(engine, [PROMPTS[1]], long, first_seed=5)[0]
+
+    async def interrupted() -> list[Completion]:
+        going = asyncio.ensure_future(engine.generate(PROMPTS[1], long, seed=5))
+        early = await engine.generate(PROMPTS[2], PARAMS, seed=6)  # when it is there, the long one is not
+        engine.load_weights(after.weights(), version=1)
+        score = engine.score(PROMPTS[2])
+        assert score == pytest.approx(trainer_logprobs(after, PROMPTS[2][:1], PROMPTS[2][1:]).tolist(), abs=1e-5)
+        return [early, await going, await engine.generate(PROMPTS[2], PARAMS, seed=6)]
+
+    early, going, late = asyncio.run(interrupted())
+    assert [early.version, going.version, late.version] == [0, 0, 1]
+    assert len(going.ids) == 400
+    same = next(place for place, (one, other) in enumerate(zip(before.ids, going.ids, strict=True)) if one != other)
+    expected = trainer_logprobs(after, (*PROMPTS[1], *going.ids[:-50]), going.ids[-50:])
+    assert 0 < same < 350
+    assert going.logprobs[-50:] == pytest.approx(expected.tolist(), abs=1e-4)
+
+
+@pytest.mark.vllm
+@pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="vLLM is not installed: make test-vllm")
+@pytest.mark.filterwarnings("ignore")
 def test_a_request_that_vllm_refuses_fails_alone() -> None:
     async def together() -> list[Completion | BaseException]:
         engine = vllm()
