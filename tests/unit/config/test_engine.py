@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from agentrl.config.engine import EngineConfig
@@ -17,7 +19,7 @@ from agentrl.config.engine import EngineConfig
         ({"name": "vllm", "url": "http://host:8000", "options": {"seed": 1}}, ["options"]),
     ],
 )
-def test_what_would_have_no_effect_is_a_problem(settings: dict[str, object], expected: list[str]) -> None:
+def test_what_would_have_no_effect_is_a_problem(settings: dict[str, Any], expected: list[str]) -> None:
     found = EngineConfig(**settings).problems()
     assert [knob for knob, _ in found] == expected
     assert all("; " in problem for _, problem in found)

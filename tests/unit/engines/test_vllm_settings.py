@@ -1,6 +1,7 @@
 """What is said to vLLM, and how it is refused, without vLLM."""
 
 import importlib.util
+from typing import Any
 
 import pytest
 import torch
@@ -83,7 +84,7 @@ def test_without_vllm_the_command_that_installs_it_is_told() -> None:
         ({"max_num_seqs": -4}, r"^engine: vLLM cannot start: .*max_num_seqs"),
     ],
 )
-def test_an_option_that_vllm_does_not_take_is_told(options: dict[str, object], told: str) -> None:
+def test_an_option_that_vllm_does_not_take_is_told(options: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         VLLMEngine.start(tiny_model(50, hidden=64), EngineConfig(name="vllm", context_tokens=64, options=options))
 
