@@ -1,6 +1,5 @@
 """The parts of a run, built from its configuration: environments, model, engine, agent."""
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -126,7 +125,15 @@ def _reward_source(config: RunConfig, device: torch.device) -> Source:
 
 def model_source(config: RunConfig) -> str | Path:
     """Gives where the weights are: a folder, a shipped model or a hub id."""
-    path = config.model.path
+    return find_model(config.model.path)
+
+
+def find_model(path: str) -> str | Path:
+    """Gives the folder of a shipped model; a folder or a hub id as it is.
+
+    Raises:
+        NotFound: it is none of them.
+    """
     if Path(path).is_dir():
         return path
     try:
@@ -185,7 +192,7 @@ def speaker(config: RunConfig, weights: Weights) -> Speaker:
 
 def agent(config: RunConfig, weights: Weights, *, temperature: float | None = None, top_p: float = 1.0) -> EngineAgent:
     """Gives the policy as a player, on an engine with weights of its own."""
-    engine = registry.load("engines", config.engine.name)(copy.deepcopy(weights.policy.whole_model()))
+    engine = registry.load("engines", config.engine.name).start(weights.policy.whole_model(), config.engine)
     params = SamplingParams(
         temperature=config.engine.temperature if temperature is None else temperature,
         max_tokens=config.engine.max_tokens,

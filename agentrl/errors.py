@@ -33,9 +33,9 @@ class DataError(AgentRLError):
 class MissingExtra(AgentRLError):
     """An optional package that a chosen feature needs."""
 
-    def __init__(self, feature: str, extra: str) -> None:
+    def __init__(self, feature: str, extra: str, *, or_else: str = "") -> None:
         super().__init__(
-            f"{feature} needs an optional package; install it with: pip install 'agentrl-multiturn[{extra}]'"
+            f"{feature} needs an optional package; install it with: pip install 'agentrl-multiturn[{extra}]'{or_else}"
         )
 
 

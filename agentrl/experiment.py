@@ -35,6 +35,7 @@ from agentrl.training.optimizer import adamw
 from agentrl.training.sft import choose_demonstrations, clone
 from agentrl.training.trainer import Trainer
 from agentrl.training.update import Updater
+from agentrl.training.weight_sync import WeightSync
 from agentrl.trajectory import Trajectory
 
 SIDES = {"in": "in_distribution", "out": "out_of_distribution"}
@@ -64,6 +65,8 @@ class Run:
     def start(cls, loaded: Loaded, folder: RunFolder, ranks: Ranks, *, algorithm: Algorithm | None = None) -> "Run":
         """Loads the model and builds what plays and what learns; without an algorithm, what clones."""
         config = loaded.config
+        if config.engine.url and ranks.size > 1:
+            raise ConfigError("engine.url: a server takes weights from one process; train with one, or leave it out")
         weights = assembly.Weights.load(config, device=ranks.device)
         agent = assembly.agent(config, weights)
         if config.rollout.max_staleness:
@@ -119,6 +122,11 @@ class Run:
         """Saves a checkpoint."""
         folder = checkpoint_folder(self.folder.path, step)
         save_checkpoint(folder, self.learner, self.weights.chat, Progress(step, version))
+
+    def close(self) -> None:
+        """Closes environments and engine."""
+        self.collector.close()
+        self.agent.engine.close()
 
     def trackers(self, resume_step: int | None = None) -> list[Tracker]:
         """Gives the trackers that the configuration names."""
@@ -191,11 +199,12 @@ def train(
         trackers=run.trackers(progress.step if resume else None) if ranks.is_main else [],
         config=training,
         ranks=ranks,
+        sync=WeightSync.of(run.agent.engine, run.weights.policy, config.engine),
         next_step=progress.step,
         version=progress.version,
         ahead=_ahead(config, gatherer, progress.step),
     ).run()
-    run.collector.close()
+    run.close()
 
 
 def _ahead(config: RunConfig, gatherer: Gatherer, first: int) -> Ahead | None:
@@ -222,17 +231,18 @@ def sft(loaded: Loaded, folder: RunFolder, *, on_start: Callable[[Run], None] = 
     def after_step(done: int, found: dict[str, float]) -> None:
         last = done == settings.steps
         if last or (settings.eval_every and done % settings.eval_every == 0):
-            run.agent.engine.load_weights(run.weights.policy.weights(), version=done)
+            sync(done)
             found = {**found, **run.evaluate_now(done, full=last)}
             run.save(done, done)
         for tracker in trackers:
             tracker.log(found, step=done)
 
+    sync = WeightSync.of(run.agent.engine, run.weights.policy, config.engine)
     demonstrations = choose_demonstrations(played, keep_lost=settings.keep_lost)
     clone(run.weights.policy, demonstrations, run.learner.optimizer, config=settings, seed=seed, after_step=after_step)
     for tracker in trackers:
         tracker.close()
-    run.collector.close()
+    run.close()
 
 
 def new_folder(loaded: Loaded, *, command: str) -> RunFolder:

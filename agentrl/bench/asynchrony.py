@@ -19,6 +19,7 @@ from agentrl.training.experience import Gatherer
 from agentrl.training.optimizer import adamw
 from agentrl.training.trainer import Trainer
 from agentrl.training.update import Updater
+from agentrl.training.weight_sync import WeightSync
 from agentrl.trajectory import Trajectory
 
 NUM_EPISODES, STEPS = 128, 6
@@ -69,4 +70,5 @@ def _trainer(max_staleness: int) -> Trainer:
         weights.policy, algorithm, adamw(weights.policy, weight_decay=0.0), config=training, ranks=Ranks()
     )
     ahead = Ahead(gatherer.gather, range(STEPS), max_staleness=max_staleness) if max_staleness else None
-    return Trainer(gatherer, updater, _Nothing(), [], training, Ranks(), ahead=ahead)
+    sync = WeightSync.of(agent.engine, weights.policy, config.engine)
+    return Trainer(gatherer, updater, _Nothing(), [], training, Ranks(), sync, ahead=ahead)

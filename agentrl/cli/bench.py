@@ -1,4 +1,4 @@
-"""Measure speed on fixed workloads: an environment's steps, rollouts, updates, the loss against a peer's.
+"""Measure speed on fixed workloads: an environment's steps, rollouts, updates, engines, the loss against a peer's.
 
 The numbers compare machines, and one version with the next; take them while nothing else runs.
 """
@@ -17,7 +17,7 @@ EXAMPLE = "agentrl bench env ALFWorld --seconds 5"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="env|rollout|update|updates|loss")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="env|rollout|update|updates|engines|loss")
     env = actions.add_parser("env", help="steps a second of an environment", example=EXAMPLE)
     env.add_argument("id", metavar="NAME", help="e.g. ALFWorld, or a whole id")
     env.add_argument("--seconds", type=real(0.001), default=3.0, metavar="S", help="of each part; 3 by default")
@@ -30,12 +30,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     loss = actions.add_parser(
         "loss", help="advantages, loss and gradient against verl's, where it is installed", example="agentrl bench loss"
     )
-    for one in (rollout, update):
-        one.add_argument("--repeats", type=whole(1), default=3, metavar="N", help="tells the median of N; 3 by default")
-    for one, least in ((updates, 2), (loss, 10)):
-        told = f"tells the least of N; {least} by default"
-        one.add_argument("--repeats", type=whole(1), default=least, metavar="N", help=told)
-    for one in (env, rollout, update, updates, loss):
+    engines = actions.add_parser(
+        "engines", help="vLLM against Hugging Face, where vLLM is installed", example="agentrl bench engines --json"
+    )
+    engines.add_argument(
+        "--model", default="tiny-alfworld", metavar="PATH", help="a shipped model, a folder or a hub id"
+    )
+    engines.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32", help="float32 by default")
+    repeats = {
+        rollout: ("median", 3),
+        update: ("median", 3),
+        updates: ("least", 2),
+        engines: ("best", 3),
+        loss: ("least", 10),
+    }
+    for one, (told, default) in repeats.items():
+        text = f"tells the {told} of N; {default} by default"
+        one.add_argument("--repeats", type=whole(1), default=default, metavar="N", help=text)
+    for one in (env, *repeats):
         add_json(one)
 
 
@@ -43,6 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Measures."""
     if arguments.action in ("loss", "updates"):
         return _comparison(arguments)
+    if arguments.action == "engines":
+        return _engines(arguments)
     found = _measure(arguments)
     if arguments.json:
         as_json({"bench": arguments.action, **found})
@@ -69,6 +83,27 @@ def _comparison(arguments: argparse.Namespace) -> int:
     table([tuple(names), *map(tuple, told)])
     if arguments.action == "loss" and "verl_s" not in rows[0]:
         say("verl is not installed, so there is nothing to compare with: pip install verl")
+    return 0
+
+
+def _engines(arguments: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from agentrl import assembly
+    from agentrl.bench.engines import measure_engines
+    from agentrl.engines import _vllm_install
+    from agentrl.policy import Policy, load_model
+
+    policy = Policy(load_model(assembly.find_model(arguments.model), arguments.dtype))
+    rows = [asdict(row) for row in measure_engines(policy, repeats=arguments.repeats)]
+    if arguments.json:
+        about = {"model": arguments.model, "dtype": arguments.dtype, "vllm": _vllm_install.version()}
+        as_json({"bench": "engines", **about, "rows": rows})
+        return 0
+    written = [[f"{value:.3g}" if isinstance(value, float) else str(value) for value in row.values()] for row in rows]
+    table([tuple(rows[0]), *map(tuple, written)])
+    if len(rows) == 1:
+        say(_vllm_install.status())
     return 0
 
 

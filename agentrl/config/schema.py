@@ -4,13 +4,11 @@ The section `algorithm` is the chosen algorithm's own `Config`, which stays with
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, get_args
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
-    ConfigDict,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
@@ -20,32 +18,12 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from agentrl import registry, resources
-from agentrl.errors import NotFound
+from agentrl.config.engine import EngineConfig
+from agentrl.config.section import Section, found_by
 
-
-def _found_by(lookup: Callable[[str], object]) -> AfterValidator:
-    """Refuses a name that `lookup` does not find, in its words."""
-
-    def check(name: str) -> str:
-        try:
-            lookup(name)
-        except NotFound as error:
-            raise ValueError(str(error)) from error
-        return name
-
-    return AfterValidator(check)
-
-
-EngineName = Annotated[str, _found_by(lambda name: registry.require("engines", name))]
-TrackerName = Annotated[str, _found_by(lambda name: registry.require("trackers", name))]
-PromptName = Annotated[str, _found_by(resources.prompt_path)]
+TrackerName = Annotated[str, found_by(lambda name: registry.require("trackers", name))]
+PromptName = Annotated[str, found_by(resources.prompt_path)]
 Frac = Annotated[float, Field(ge=0, le=1)]
-
-
-class Section(BaseModel):
-    """Settings that belong together: immutable, and no key is taken that does not exist."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
 
 
 class EnvConfig(Section):
@@ -96,20 +74,6 @@ class ModelConfig(Section):
     """Type of the trained weights. float32 by default: updates of 1e-6 are lost in the 8 bits of bfloat16."""
     lora: LoRAConfig | None = None
     """Adapters to train, of `pip install agentrl-multiturn[lora]`. None, the default, trains all weights."""
-
-
-class EngineConfig(Section):
-    """What samples the policy's tokens."""
-
-    name: EngineName = "hf"
-    """Engine; `hf` is the default as it runs anywhere, on a copy of the trained weights."""
-    temperature: PositiveFloat = 1.0
-    """Sampling temperature. 1, the default, samples the very distribution that is trained."""
-    max_tokens: PositiveInt = 512
-    """Tokens a turn may have; 512 by default, room for a short thought and an action."""
-    context_tokens: PositiveInt = 8192
-    """Tokens a prompt and its turn may have together; an episode that has no room left ends as context_full. 8192 by
-    default, some 30 turns of ALFWorld."""
 
 
 class RolloutConfig(Section):
@@ -317,6 +281,7 @@ class RunConfig(Section, Generic[AlgorithmT]):
         num_episodes = self.rollout.tasks_per_step * self.rollout.group_size
         problems = [(f"reward.{knob}", problem) for knob, problem in self.reward.problems()]
         problems += [(f"filters.{knob}", problem) for knob, problem in self.filters.problems()]
+        problems += [(f"engine.{knob}", problem) for knob, problem in self.engine.problems()]
         if self.training.autocast and self.model.dtype == "bfloat16":
             problem = "no effect, model.dtype bfloat16 computes in it already"
             problems.append(("training.autocast", f"{problem}; leave it out, or set model.dtype: float32"))

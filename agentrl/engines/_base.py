@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -34,15 +34,31 @@ class Completion:
     """Of the weights that sampled it."""
 
 
+@runtime_checkable
 class RolloutEngine(Protocol):
-    """A sampler that many episodes wait on at once; equal seeds give equal tokens whatever else is being sampled."""
+    """A sampler that many episodes wait on at once; equal seeds give equal tokens whatever else is being sampled.
+
+    A class that a configuration may name also has a classmethod `start(model, settings)`, which gives an engine with a
+    copy of the weights of `model`; `settings` are the section `engine` of the configuration.
+    """
 
     async def generate(self, prompt_ids: Sequence[int], params: SamplingParams, *, seed: int) -> Completion:
         """Gives a continuation of `prompt_ids`."""
         ...
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]], *, version: int) -> None:
-        """Takes the policy's weights; later completions carry `version`."""
+        """Takes the policy's weights; later completions carry `version`.
+
+        They are the whole model's, by the names they have in it: a policy with adapters gives them merged.
+        """
+        ...
+
+    def score(self, ids: Sequence[int]) -> Sequence[float]:
+        """Gives the log-probability, in nats at temperature 1, of each id after the first, given those before it."""
+        ...
+
+    def sleep(self) -> None:
+        """May give memory to the trainer until the next `load_weights`; nothing is asked of it in between."""
         ...
 
     def close(self) -> None:

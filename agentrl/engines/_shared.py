@@ -39,6 +39,13 @@ class SharedEngine:
         with self._held():
             self._engine.load_weights(weights, version=version)
 
+    def score(self, ids: Sequence[int]) -> Sequence[float]:
+        """Gives what the engine says of `ids`; reading disturbs no request."""
+        return self._engine.score(ids)
+
+    def sleep(self) -> None:
+        """Does nothing: the other thread may sample meanwhile."""
+
     def close(self) -> None:
         """Closes the engine."""
         self._engine.close()

@@ -4,6 +4,7 @@ Letters: R requests, P prompt tokens (left-padded), V vocabulary.
 """
 
 import asyncio
+import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -13,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from agentrl.config.engine import EngineConfig
 from agentrl.engines._base import Completion, SamplingParams
 from agentrl.engines._prefixes import PrefixCache, join, split
 
@@ -47,6 +49,12 @@ class HFEngine:
         self._waiting: list[_Request] = []
         self._version = 0
 
+    @classmethod
+    def start(cls, model: PreTrainedModel, settings: EngineConfig) -> "HFEngine":
+        """Gives an engine with a copy of the model."""
+        own = copy.deepcopy(model)
+        return cls(own.to(getattr(torch, settings.dtype)) if settings.dtype else own)
+
     async def generate(self, prompt_ids: Sequence[int], params: SamplingParams, *, seed: int) -> Completion:
         """Gives a continuation, sampled together with every request that is made in the same round."""
         loop = asyncio.get_running_loop()
@@ -65,6 +73,17 @@ class HFEngine:
                 own[name].copy_(value)
         self._prefixes.clear()
         self._version = version
+
+    @torch.inference_mode()
+    def score(self, ids: Sequence[int]) -> tuple[float, ...]:
+        """Gives the log-probability at temperature 1 of each id after the first."""
+        read = torch.tensor([ids], device=self._model.device)
+        logprobs = torch.log_softmax(self._model(input_ids=read, use_cache=False).logits[0, :-1].float(), dim=-1)
+        return tuple(logprobs.gather(-1, read[0, 1:, None])[:, 0].tolist())
+
+    def sleep(self) -> None:
+        """Forgets keys and values, which the next weights would make useless."""
+        self._prefixes.clear()
 
     def close(self) -> None:
         """Fails whoever still waits."""

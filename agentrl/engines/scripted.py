@@ -3,8 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from torch import Tensor
+from transformers import PreTrainedModel
 
+from agentrl.config.engine import EngineConfig
 from agentrl.engines._base import Completion, SamplingParams
+from agentrl.errors import ConfigError
 
 
 class ScriptedEngine:
@@ -14,6 +17,16 @@ class ScriptedEngine:
         self._script = script
         self._logprob = logprob
         self._version = 0
+
+    @classmethod
+    def start(cls, model: PreTrainedModel, settings: EngineConfig) -> "ScriptedEngine":
+        """Refuses: a configuration has no script.
+
+        Raises:
+            ConfigError: always.
+        """
+        del model
+        raise ConfigError(f"engine.name: {settings.name} answers from a script, in tests; use hf or vllm")
 
     async def generate(self, prompt_ids: Sequence[int], params: SamplingParams, *, seed: int) -> Completion:
         """Gives the scripted answer."""
@@ -26,6 +39,13 @@ class ScriptedEngine:
         """Takes note of the version only."""
         del weights
         self._version = version
+
+    def score(self, ids: Sequence[int]) -> tuple[float, ...]:
+        """Gives `logprob` for each."""
+        return (self._logprob,) * (len(ids) - 1)
+
+    def sleep(self) -> None:
+        """Holds nothing."""
 
     def close(self) -> None:
         """Holds nothing."""

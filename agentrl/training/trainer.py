@@ -14,6 +14,7 @@ from agentrl.training.distributed import Ranks
 from agentrl.training.experience import Experience, Gatherer
 from agentrl.training.optimizer import learning_rate
 from agentrl.training.update import Updater
+from agentrl.training.weight_sync import WeightSync
 from agentrl.trajectory import Trajectory
 
 
@@ -44,6 +45,7 @@ class Trainer:
     trackers: Sequence[Tracker]
     config: TrainingConfig
     ranks: Ranks
+    sync: WeightSync
     next_step: int = 0
     """The step that comes next: 0, or where a resumed run goes on."""
     version: int = 0
@@ -56,7 +58,7 @@ class Trainer:
 
         A resumed run evaluates its first step again when that was due: its trackers have forgotten that they knew.
         """
-        self._sync()
+        self.sync(self.version)
         self._evaluate()
         if self.ahead:
             self.ahead.start()
@@ -77,6 +79,7 @@ class Trainer:
         """Plays one batch of episodes, learns from it and gives the metrics."""
         clock, step = Clock(), self.next_step
         experience = self._experience(step, clock)
+        self.gatherer.agent.engine.sleep()
         if self.ranks.is_main:
             self.keeper.rollouts(step, experience.played)
         sampled = sum(trajectory.num_action_tokens for trajectory in experience.played)
@@ -92,7 +95,7 @@ class Trainer:
                 metrics |= self.updater.update(batch, seed=self.config.seed * 1_000_003 + step)
             self.version += 1
         with clock("sync"):
-            self._sync()
+            metrics |= self.sync(self.version)
         if self.ahead:
             self.ahead.learned(step + 1)
         return metrics | {"policy/learning_rate": rate} | clock.metrics()
@@ -103,9 +106,6 @@ class Trainer:
                 return self.ahead.take(step)
         with clock("rollout"):
             return self.gatherer.gather(step)
-
-    def _sync(self) -> None:
-        self.gatherer.agent.engine.load_weights(self.updater.policy.weights(), version=self.version)
 
     @property
     def _is_done(self) -> bool:

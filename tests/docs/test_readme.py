@@ -99,6 +99,7 @@ SCRIPTS = {
 }
 """Commands that a test of their own runs."""
 NOT_RUN = {
+    "agentrl train quickstart --set engine.name=vllm": "needs vLLM; tests/end_to_end/test_vllm.py runs it",
     "make run": "minutes; it is `agentrl train quickstart`, which is run, and what it would do is checked below",
     "make test": "runs these tests; what it would do is checked below",
     "pip install alfworld": "a download",

@@ -37,3 +37,15 @@ def test_the_loss_core_is_measured_alone_where_no_peer_is_installed(agentrl):
 
 def test_an_unknown_environment_is_answered_with_the_nearest(agentrl):
     assert "Did you mean 'Guess'?" in agentrl.fails("bench", "env", "Gess")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # what vLLM's packages tell one another, where it is installed
+@pytest.mark.vllm
+def test_engines_are_measured_and_agree_with_the_trainer(agentrl):
+    rows = json.loads(agentrl("bench", "engines", "--repeats", "1", "--json"))["rows"]
+    assert [row["engine"] for row in rows] == ["hf", "vllm"][: len(rows)]
+    for row in rows:
+        assert row["mismatch_nats"] < 1e-3
+        assert row["many_tokens_per_s"] > row["one_tokens_per_s"] > 0
+        assert row["sync_s"] > 0

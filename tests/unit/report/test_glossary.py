@@ -24,6 +24,7 @@ LOGGED = {
     ),
     "loss": ("policy", "kl", "kept_frac", "positive_frac"),
     "sft": ("loss", "action_nll"),
+    "sync": ("canary_mean", "canary_max", "canary_moved"),
     "time": ("rollout_s", "annotate_s", "update_s", "wait_s", "sync_s", "eval_s", "step_s"),
     "eval_in": ("success_rate", "ci95_low", "ci95_high", "episode_return", "turns"),
     "eval_out": ("success_rate", "ci95_low", "ci95_high", "episode_return", "turns"),

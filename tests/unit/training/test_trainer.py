@@ -9,6 +9,7 @@ import agentrl
 from agentrl.algorithms.grpo import GRPO, GRPOConfig
 from agentrl.batch import make_batch
 from agentrl.chat import ChatFormat
+from agentrl.config.engine import EngineConfig
 from agentrl.config.schema import TrainingConfig
 from agentrl.engines._base import SamplingParams
 from agentrl.engines._shared import SharedEngine
@@ -24,6 +25,7 @@ from agentrl.training.experience import Gatherer
 from agentrl.training.optimizer import adamw
 from agentrl.training.trainer import Trainer, staleness_metrics
 from agentrl.training.update import Updater
+from agentrl.training.weight_sync import WeightSync
 from agentrl.trajectory import Trajectory
 from tests.episodes import episode
 from tests.tiny import tiny_model, tiny_tokenizer
@@ -67,7 +69,8 @@ def trained(max_staleness: int | None, *, steps: int, seed: int = 0, groups: int
     updater = Updater(policy, algorithm, adamw(policy, weight_decay=0.0), config=config, ranks=Ranks())
     memory = Memory()
     ahead = None if max_staleness is None else Ahead(gatherer.gather, range(steps), max_staleness=max_staleness)
-    Trainer(gatherer, updater, memory, [memory], config, Ranks(), ahead=ahead).run()
+    sync = WeightSync.of(engine, policy, EngineConfig(context_tokens=100, max_tokens=2))
+    Trainer(gatherer, updater, memory, [memory], config, Ranks(), sync, ahead=ahead).run()
     return memory, torch.cat([value.detach().flatten() for value in policy.parameters()])
 
 
