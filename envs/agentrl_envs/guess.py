@@ -8,6 +8,7 @@ from typing import Any
 from agentrl.env import Actor, SplitRole, TextEnv
 from agentrl.errors import NotFound
 from agentrl.tasks import TaskSet, manifest_sha256
+from agentrl_envs.recorded import recorded
 
 _ALL = [*"0123456789"]
 _DIGITS = {"train": "01245689", "in_distribution": "01245689", "out_of_distribution": "37"}
@@ -20,6 +21,8 @@ class Guess(TextEnv):
         {"train": "train", "in_distribution": "in_distribution", "out_of_distribution": "out_of_distribution"}
     )
     inline = True
+    random_bound = 0.5
+    """1 - 0.9 ** 6 = 0.47: six guesses among ten digits."""
 
     def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Hides the digit that the task is, or a training digit of the seed's choice."""
@@ -50,6 +53,11 @@ class Guess(TextEnv):
     def expert(self, seed: int, *, noise: float = 0.0) -> Actor:
         """Gives a player that halves what is left."""
         return _Bisection(seed, noise)
+
+    @property
+    def recorded(self) -> Mapping[str, str]:
+        """Hashes of its manifests."""
+        return recorded("guess")
 
     def _info(self) -> dict[str, Any]:
         return {"task_id": self.secret, "task": "Find the digit.", "admissible_actions": [*_ALL]}

@@ -78,6 +78,11 @@ def problem_hash(text: str) -> str:
     return hashlib.sha256("".join(text.lower().split()).encode()).hexdigest()[:_HASH_DIGITS]
 
 
+def problem_fingerprint(text: str) -> str:
+    """Gives the hash of what tells a problem from others: its letters, digits and signs, not how they are set."""
+    return hashlib.sha256(_signature(text).encode()).hexdigest()[:_HASH_DIGITS]
+
+
 @cache
 def read_set(file: Path) -> list[Problem]:
     """Reads a set; a problem that comes twice with the same answer counts once.
