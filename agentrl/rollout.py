@@ -205,7 +205,7 @@ async def play(env: gymnasium.Env[str, str], agent: Agent, task: Task, *, env_id
             observation, reward, terminated, truncated, info = await calls.step(sent)
             flags = {key: bool(info[key]) for key in ("success", "inadmissible") if key in info}
             flags |= {"format_invalid": True, "inadmissible": False} if action is None else {"format_invalid": False}
-            turns.append(replace(turn, reward=reward, info=flags, reports=calls.reported(info)))
+            turns.append(replace(turn, reward=reward, info={**turn.info, **flags}, reports=calls.reported(info)))
         ending = Ending.TERMINATED if terminated else Ending.MAX_TURNS
     except ContextFull:
         ending = Ending.CONTEXT_FULL

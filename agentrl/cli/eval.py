@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentrl.cli.parser import add_json, whole
-from agentrl.cli.target import Target, add_target, find_agent, find_target, policy_name
+from agentrl.cli.target import Target, add_target, find_agent, find_collector, find_target, policy_name
 from agentrl.cli.terminal import as_json, interval, say, share, table
 from agentrl.errors import AgentRLError
 
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     sets = [assembly.task_set(config, split).first(arguments.limit) for split in splits]
     seed = config.training.seed if arguments.seed is None else arguments.seed
     name = policy_name(target, arguments)
-    agent, collector = find_agent(target, arguments), assembly.collector(config)
+    agent, collector = find_agent(target, arguments), find_collector(target, arguments)
     results: list[dict[str, Any]] = []
     for tasks in sets:
         found = evaluate(
@@ -81,7 +81,10 @@ def _path(target: Target, arguments: argparse.Namespace, result: dict[str, Any],
     if out:
         return out.with_name(f"{out.stem}_{result['split']}{out.suffix}") if several else out
     parts = [f"step_{target.step:06d}"] if target.run else ["eval", target.name]
-    parts += [result["split"], *([] if arguments.policy == "model" and target.run else [result["policy"]])]
+    parts += [
+        result["split"],
+        *([] if arguments.policy == "model" and arguments.agent == "direct" and target.run else [result["policy"]]),
+    ]
     parts += [f"t{arguments.temperature:g}"] if arguments.temperature is not None else []
     parts += [f"k{arguments.samples}"] if arguments.samples > 1 else []
     parts += [f"first{arguments.limit}"] if arguments.limit else []

@@ -1,4 +1,4 @@
-"""Every setting of a run, in eleven sections. The text under a field is its help.
+"""Every setting of a run, in twelve sections. The text under a field is its help.
 
 The section `algorithm` is the chosen algorithm's own `Config`, which stays with the algorithm.
 """
@@ -245,6 +245,30 @@ class SFTConfig(Section):
     """Optimizer steps between evaluations. None, the default: once, after the last."""
 
 
+class EndpointConfig(Section):
+    """A server of OpenAI's chat completions that `agentrl eval --policy endpoint` plays with. Nothing trains on it."""
+
+    url: str
+    """Base of the server, e.g. http://localhost:8000/v1. Required; --url sets it too."""
+    model: str
+    """The server's name of the model. Required; --model sets it too."""
+    key_env: str = "OPENAI_API_KEY"
+    """Environment variable that holds the key; OPENAI_API_KEY by default. Unset, no key is sent. Keys stand nowhere
+    else: neither in files nor in what is printed."""
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Smallest share of probability that is sampled from; 1, all of it, by default."""
+    stop: tuple[str, ...] = ()
+    """Texts at which an answer ends. None by default."""
+    limit_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    """What the server calls engine.max_tokens; max_tokens by default. Newer models of OpenAI take the longer name."""
+    concurrency: PositiveInt = 16
+    """Requests at a time; 16 by default, within the limits of most servers."""
+    timeout_s: PositiveFloat = 120.0
+    """Seconds of silence after which a request is lost and made again; 120 by default, room for a long answer."""
+    max_tries: PositiveInt = 6
+    """How often a request is made that fails in a way that may pass; 6 by default, waiting half a minute in all."""
+
+
 AlgorithmT = TypeVar("AlgorithmT", bound=BaseModel)
 
 
@@ -273,6 +297,8 @@ class RunConfig(Section, Generic[AlgorithmT]):
     """What is written down, where and how often."""
     sft: SFTConfig | None = None
     """Supervised warm-up before RL. None, the default: none."""
+    endpoint: EndpointConfig | None = None
+    """A server to evaluate instead of the model. None, the default: none."""
 
     def check(self, name: str, requires: Collection[str]) -> list[tuple[str, str]]:
         """Gives (key, problem) for settings that are fine alone but not together.

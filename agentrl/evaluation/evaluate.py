@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+from agentrl.agents.reflexion import Reflexion
 from agentrl.errors import DataError
 from agentrl.rollout import Agent, Collector
 from agentrl.tally import Tally, with_reported
@@ -11,7 +12,14 @@ from agentrl.trajectory import Trajectory
 
 
 def evaluate(
-    agent: Agent, collector: Collector, tasks: TaskSet, *, role: str, policy: str, samples: int = 1, seed: int = 0
+    agent: Agent,
+    collector: Collector | Reflexion,
+    tasks: TaskSet,
+    *,
+    role: str,
+    policy: str,
+    samples: int = 1,
+    seed: int = 0,
 ) -> dict[str, Any]:
     """Plays the split and gives what came of it.
 
