@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from agentrl.agents.reflexion import Reflexion
     from agentrl.assembly import Weights
     from agentrl.config import RunConfig
-    from agentrl.config.schema import EndpointConfig
+    from agentrl.config.endpoint import EndpointConfig
     from agentrl.prompts import Prompt
     from agentrl.rollout import Collector
 
@@ -45,7 +45,7 @@ def endpoint_config(config: "RunConfig", arguments: argparse.Namespace) -> "Endp
     Raises:
         AgentRLError: there is no URL or no model.
     """
-    from agentrl.config.schema import EndpointConfig
+    from agentrl.config.endpoint import EndpointConfig
 
     known = config.endpoint.model_dump() if config.endpoint else {}
     settings: dict[str, Any] = known | {

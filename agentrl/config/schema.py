@@ -10,7 +10,6 @@ from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, get_ar
 from pydantic import (
     AfterValidator,
     BaseModel,
-    ConfigDict,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
@@ -20,6 +19,8 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from agentrl import registry, resources
+from agentrl.config.endpoint import EndpointConfig
+from agentrl.config.section import Section
 from agentrl.errors import NotFound
 
 
@@ -40,12 +41,6 @@ EngineName = Annotated[str, _found_by(lambda name: registry.require("engines", n
 TrackerName = Annotated[str, _found_by(lambda name: registry.require("trackers", name))]
 PromptName = Annotated[str, _found_by(resources.prompt_path)]
 Frac = Annotated[float, Field(ge=0, le=1)]
-
-
-class Section(BaseModel):
-    """Settings that belong together: immutable, and no key is taken that does not exist."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
 
 
 class EnvConfig(Section):
@@ -243,30 +238,6 @@ class SFTConfig(Section):
     """Clone lost episodes too. False by default: noise can lose a game, and a lost game is no example."""
     eval_every: PositiveInt | None = None
     """Optimizer steps between evaluations. None, the default: once, after the last."""
-
-
-class EndpointConfig(Section):
-    """A server of OpenAI's chat completions that `agentrl eval --policy endpoint` plays with. Nothing trains on it."""
-
-    url: str
-    """Base of the server, e.g. http://localhost:8000/v1. Required; --url sets it too."""
-    model: str
-    """The server's name of the model. Required; --model sets it too."""
-    key_env: str = "OPENAI_API_KEY"
-    """Environment variable that holds the key; OPENAI_API_KEY by default. Unset, no key is sent. Keys stand nowhere
-    else: neither in files nor in what is printed."""
-    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Smallest share of probability that is sampled from; 1, all of it, by default."""
-    stop: tuple[str, ...] = ()
-    """Texts at which an answer ends. None by default."""
-    limit_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    """What the server calls engine.max_tokens; max_tokens by default. Newer models of OpenAI take the longer name."""
-    concurrency: PositiveInt = 16
-    """Requests at a time; 16 by default, within the limits of most servers."""
-    timeout_s: PositiveFloat = 120.0
-    """Seconds of silence after which a request is lost and made again; 120 by default, room for a long answer."""
-    max_tries: PositiveInt = 6
-    """How often a request is made that fails in a way that may pass; 6 by default, waiting half a minute in all."""
 
 
 AlgorithmT = TypeVar("AlgorithmT", bound=BaseModel)
