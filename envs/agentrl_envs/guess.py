@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from agentrl.env import Actor, SplitRole, TextEnv
-from agentrl.errors import NotFound
+from agentrl.errors import EnvError, NotFound
 from agentrl.tasks import TaskSet, manifest_sha256
 from agentrl_envs.recorded import recorded
 
@@ -30,12 +30,15 @@ class Guess(TextEnv):
         self.secret = str((options or {}).get("task_id") or self.np_random.choice(list(_DIGITS["train"])))
         if self.secret not in _ALL:
             raise NotFound(f"Guess has no task {self.secret!r}; its tasks are the digits 0 to 9")
+        self.is_over = False
         return "I think of a digit.", self._info()
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Pays 1 for the right digit and tells the direction otherwise."""
+        if self.is_over:
+            raise EnvError("the digit is found; call reset before the next step")
         guess = action.strip()
-        won = guess == self.secret
+        won = self.is_over = guess == self.secret
         answer = "correct" if won else "higher" if guess < self.secret else "lower"
         return (
             answer,

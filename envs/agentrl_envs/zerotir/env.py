@@ -137,6 +137,7 @@ class ZeroTIR(TextEnv):
         flags = {"success": right, "inadmissible": answer is None, "answer": answer, "void_turn": void_turn}
         info = self._info(problem) | flags
         self._tool.restart()
+        self._problem = None  # a step beyond the end must not be paid again
         return "", float(right), True, False, info
 
     def _info(self, problem: Problem) -> dict[str, Any]:
