@@ -1,4 +1,4 @@
-"""Every setting of a run, in eleven sections. The text under a field is its help.
+"""Every setting of a run, in twelve sections. The text under a field is its help.
 
 The section `algorithm` is the chosen algorithm's own `Config`, which stays with the algorithm.
 """
@@ -10,7 +10,6 @@ from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, get_ar
 from pydantic import (
     AfterValidator,
     BaseModel,
-    ConfigDict,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
@@ -20,6 +19,8 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from agentrl import registry, resources
+from agentrl.config.endpoint import EndpointConfig
+from agentrl.config.section import Section
 from agentrl.errors import NotFound
 
 
@@ -40,12 +41,6 @@ EngineName = Annotated[str, _found_by(lambda name: registry.require("engines", n
 TrackerName = Annotated[str, _found_by(lambda name: registry.require("trackers", name))]
 PromptName = Annotated[str, _found_by(resources.prompt_path)]
 Frac = Annotated[float, Field(ge=0, le=1)]
-
-
-class Section(BaseModel):
-    """Settings that belong together: immutable, and no key is taken that does not exist."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
 
 
 class EnvConfig(Section):
@@ -275,6 +270,8 @@ class RunConfig(Section, Generic[AlgorithmT]):
     """What is written down, where and how often."""
     sft: SFTConfig | None = None
     """Supervised warm-up before RL. None, the default: none."""
+    endpoint: EndpointConfig | None = None
+    """A server to evaluate instead of the model. None, the default: none."""
 
     def check(self, name: str, requires: Collection[str]) -> list[tuple[str, str]]:
         """Gives (key, problem) for settings that are fine alone but not together.
