@@ -6,12 +6,12 @@ from agentrl.engines.hf import _draw, _uniforms
 
 
 def test_uniform_numbers_depend_on_seed_and_place_alone() -> None:
-    assert _uniforms([7, 8], 3)[0] == _uniforms([9, 7], 3)[1]
-    assert len({float(x) for drawn in range(50) for x in _uniforms(range(50), drawn)}) == 2500
+    assert _uniforms([7, 8], [3, 4])[0] == _uniforms([9, 7], [0, 3])[1]
+    assert len({float(x) for drawn in range(50) for x in _uniforms(range(50), [drawn] * 50)}) == 2500
 
 
 def test_uniform_numbers_of_neighbors_are_spread_evenly_and_unrelated() -> None:
-    numbers = np.stack([_uniforms(range(2**61, 2**61 + 4000), drawn) for drawn in range(3)])
+    numbers = np.stack([_uniforms(range(2**61, 2**61 + 4000), [drawn] * 4000) for drawn in range(3)])
     assert (numbers >= 0).all()
     assert (numbers < 1).all()
     counts = np.stack([np.histogram(row, bins=20, range=(0, 1))[0] for row in numbers])
