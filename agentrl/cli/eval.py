@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentrl import __version__
 from agentrl.cli.bare import bare_target
 from agentrl.cli.eval_table import print_results
 from agentrl.cli.parser import add_json, whole
@@ -153,7 +154,7 @@ def _evaluations(arguments: argparse.Namespace, target: Target, profile: "Named 
             policy_version=_version(target.checkpoint),
         )
         engine = {"engine": config.engine.name, "dtype": config.model.dtype} if sampling else {}
-        decided_by = {**protocol, **engine, "policy": policy, "weights": weights, "seed": seed}
+        decided_by = {**protocol, **engine, "policy": policy, "weights": weights, "seed": seed, "agentrl": __version__}
         found.append(Evaluation(plan, decided_by, _path(target, arguments, name, split, several=len(splits) > 1)))
     return found
 
