@@ -1,8 +1,9 @@
 """What an environment is: Gymnasium's, with text in and text out, and named tasks."""
 
+import hashlib
 import importlib
 import importlib.metadata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -61,6 +62,9 @@ class TextEnv(gymnasium.Env[str, str]):
     reports: tuple[str, ...] = ()
     """Keys of a step's `info` that are kept and logged: flags, as `rollout/<key>_frac` of all turns, and numbers of the
     turn, as `rollout/<key>`, their sum over an episode. None by default; a key may be missing where it says nothing."""
+    random_bound: float | None = None
+    """The largest share of episodes that a random player should win, 0 to 1; `agentrl envs check` holds it against one.
+    None, the default, states none."""
 
     def __init__(self) -> None:
         self.observation_space = AnyText()
@@ -78,6 +82,38 @@ class TextEnv(gymnasium.Env[str, str]):
         """
         raise EnvError(f"{type(self).__name__} has no expert; use --policy random or a model")
 
+    @property
+    def recorded(self) -> Mapping[str, str]:
+        """Split -> hash of its manifest, contents included, as it was when these options' tasks were recorded.
+
+        The default is empty: nothing is recorded. `agentrl envs check` compares it with what is there now.
+        """
+        return {}
+
+    def oracle(self, seed: int) -> Actor:
+        """Gives a player that also knows what the task hides, and so wins whatever can be won; by default the expert.
+
+        Raises:
+            EnvError: the environment has none.
+        """
+        return self.expert(seed)
+
+    def solvable(self, task_id: str) -> bool:
+        """Tells whether success can be reached at all, as it can by default; what cannot be caps everybody's rate."""
+        del task_id
+        return True
+
+    def fingerprint(self, task_id: str) -> str:
+        """Gives a hash of what the task consists of: equal ones are one task, whatever its ids. By default the id's."""
+        return hashlib.sha256(task_id.encode()).hexdigest()
+
+    def family(self, task_id: str) -> str:
+        """Gives what the task shares with its like, such as its product. By default its own fingerprint.
+
+        No family of a task that is out of distribution may occur in training.
+        """
+        return self.fingerprint(task_id)
+
     def check_split(self, split: str) -> None:
         """Raises NotFound, naming the splits there are, when `split` is none of them."""
         if split not in self.splits:
@@ -85,6 +121,25 @@ class TextEnv(gymnasium.Env[str, str]):
             raise NotFound(
                 f"{type(self).__name__} has no split {split!r}; it has: {names}.{did_you_mean(split, self.splits)}"
             )
+
+
+def planned(plan: Callable[[Mapping[str, Any]], Iterable[str]]) -> Actor:
+    """Gives a player of one episode that does, in order, what `plan` gives for the info of its first call.
+
+    It raises EnvError when the plan is over and the episode is not.
+    """
+    left: Iterator[str] | None = None
+
+    def act(observation: str, info: Mapping[str, Any]) -> str:
+        nonlocal left
+        del observation
+        left = iter(plan(info)) if left is None else left
+        action = next(left, None)
+        if action is None:
+            raise EnvError(f"task {info.get('task_id')!r}: its plan is over and the task is not; the plan is wrong")
+        return action
+
+    return act
 
 
 def make(env_id: str, *, max_turns: int | None = None, **options: Any) -> gymnasium.Env[str, str]:

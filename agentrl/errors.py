@@ -5,7 +5,8 @@ AgentRLError
 ├── NotFound         a name that no algorithm, engine, environment, file ... has
 ├── DataError        a data set that is missing, incomplete or changed
 ├── MissingExtra     an optional package that is not installed
-└── EnvError         an environment that crashed, hung or broke its contract
+├── EnvError         an environment that crashed, hung or broke its contract
+└── EndpointError    a server of models that refuses, fails or answers nonsense
 
 A message reads "where: what is wrong; what to do". The command line prints it alone, without a traceback.
 """
@@ -41,6 +42,10 @@ class MissingExtra(AgentRLError):
 
 class EnvError(AgentRLError):
     """An environment that crashed, hung or broke its contract."""
+
+
+class EndpointError(AgentRLError):
+    """A server of models that refuses, fails or answers nonsense."""
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:

@@ -2,9 +2,10 @@
 
 A prompt is a Markdown file under `prompts/`. Its front matter sets `history` (`append`: one growing conversation;
 `window`: every turn is a fresh prompt with the last `window_turns` turns) and `answer` (`text`: the whole answer is
-the action; `tag`: the text inside `<action>...</action>`). Its sections `## system`, `## first` and `## turn` hold
-text with {observation}, {task}, {admissible_actions}, {history}, {turn} and {num_played}; `## first` is `## turn` when
-absent.
+the action; `tag`: the text inside `<action>...</action>`; `steps`: lines, of which those that start with `think:` are
+thoughts and the first that starts with `act:`, or else the first other one, is the action). Its sections `## system`,
+`## first` and `## turn` hold text with {observation}, {task}, {admissible_actions}, {history}, {turn} and {num_played};
+`## first` is `## turn` when absent.
 """
 
 import re
@@ -22,6 +23,9 @@ from agentrl.trajectory import Message, Turn
 _PLACEHOLDER = re.compile(r"\{(observation|task|admissible_actions|history|turn|num_played)\}")
 _SECTION = re.compile(r"^## (system|first|turn)\n(.*?)(?=^## (?:system|first|turn)\n|\Z)", re.M | re.S)
 _ACTION = re.compile(r"<action>(.*?)</action>", re.S | re.I)
+_THOUGHT = re.compile(r"^[\s>]*(?:think|thought)\s*\d*(?:\s*:|(?=\s*\[))[ \t]*(.*)$", re.M | re.I)
+_STEP = re.compile(r"^[\s>]*act(?:ion)?\s*\d*\s*:[ \t]*(.*\S)", re.M | re.I)
+_OTHER = re.compile(r"^[\s>]*(.*\S)", re.M)
 
 
 class _Settings(BaseModel):
@@ -31,7 +35,7 @@ class _Settings(BaseModel):
 
     history: Literal["append", "window"] = "append"
     window_turns: PositiveInt = 2
-    answer: Literal["text", "tag"] = "text"
+    answer: Literal["text", "tag", "steps"] = "text"
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class Prompt:
     turn: str = "{observation}"
     history: Literal["append", "window"] = "append"
     window_turns: int = 2
-    answer: Literal["text", "tag"] = "text"
+    answer: Literal["text", "tag", "steps"] = "text"
 
     @classmethod
     def load(cls, path: Path) -> "Prompt":
@@ -84,14 +88,23 @@ class Prompt:
 
     def action(self, answer: str) -> str | None:
         """Gives the action inside a policy's answer, or None when the answer has not the asked-for form."""
-        if self.answer == "text":
-            return answer.strip()
-        found = _ACTION.search(answer)
+        match self.answer:
+            case "text":
+                return answer.strip()
+            case "tag":
+                found = _ACTION.search(answer)
+            case "steps":
+                found = _STEP.search(answer) or _OTHER.search(_THOUGHT.sub("", answer))
         return found[1].strip() if found else None
+
+    def thoughts(self, answer: str) -> list[str]:
+        """Gives the thoughts inside an answer of `steps`, which no environment gets to hear."""
+        found = _THOUGHT.findall(answer) if self.answer == "steps" else []
+        return [thought.strip().removeprefix("[").removesuffix("]") for thought in found]
 
     def answer_with(self, action: str) -> str:
         """Gives an answer in the asked-for form that holds just the action: what a demonstration says."""
-        return action if self.answer == "text" else f"<action>{action}</action>"
+        return {"text": action, "tag": f"<action>{action}</action>", "steps": f"act: {action}"}[self.answer]
 
     def _fill(self, template: str, played: Sequence[Turn], observation: str, info: Mapping[str, Any]) -> str:
         def value(match: re.Match[str]) -> str:

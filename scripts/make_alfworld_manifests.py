@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agentrl.errors import AgentRLError, DataError
 from agentrl_envs.alfworld.archive import find_data, read_games
-from agentrl_envs.alfworld.manifests import SIZES, write_manifest
+from agentrl_envs.alfworld.manifests import SIZES, SUBSET, subset, write_manifest
 
 
 def main() -> int:
@@ -38,7 +38,7 @@ def make_manifests(source: Path) -> None:
     counts = {split: len(games) for split, games in hashes.items()}
     if counts != SIZES:
         raise DataError(f"{source}: has {counts} games where the official splits have {SIZES}")
-    for split, games in hashes.items():
+    for split, games in [*hashes.items(), (SUBSET, subset(hashes["train"]))]:
         path = write_manifest(split, games)
         print(f"{path}: {len(games)} games, {path.stat().st_size / 1000:.0f} kB")
 

@@ -1,39 +1,54 @@
-"""List environments, show one, check that one keeps its contract, or start one of your own.
+"""List environments, show one, check that one keeps its contract, list its tasks, or start one of your own.
 
 An environment outside of a package is named module:namespace/Name-v0; the module is looked for in the working folder.
 """
 
 import argparse
 import inspect
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from agentrl.cli.envs_check import check
 from agentrl.cli.envs_new import scaffold
-from agentrl.cli.parser import add_json, add_options, read_options, whole
+from agentrl.cli.parser import add_json, add_options, read_options, real, whole
 from agentrl.cli.terminal import as_json, facts, say, table
 from agentrl.errors import AgentRLError
 
 EXAMPLE = "agentrl envs show agentrl/Guess-v0"
+MANIFEST = "agentrl envs manifest agentrl/Guess-v0 in_distribution"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="list|show|check|new")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="list|show|check|manifest|leaks|new")
     listing = actions.add_parser("list", help="every environment with its splits", example="agentrl envs list")
     show = actions.add_parser("show", help="one environment's options and splits", example=EXAMPLE)
     checking = actions.add_parser(
         "check", help="does it keep its contract?", example="agentrl envs check my_env:me/MyEnv-v0"
     )
+    manifest = actions.add_parser(
+        "manifest", help="a split's tasks, each with a hash of its content", example=f"{MANIFEST} > eval.txt"
+    )
+    leaks = actions.add_parser(
+        "leaks", help="what two manifests have in common", example="agentrl envs leaks train.txt eval.txt"
+    )
     new = actions.add_parser("new", help="write a first version of your own", example="agentrl envs new my_env")
     new.add_argument("name", help="name of the module, in lower case, e.g. my_env")
-    for one in (show, checking):
+    leaks.add_argument("files", nargs=2, type=Path, metavar="FILE", help="manifests: trained on, and evaluated on")
+    for one in (show, checking, manifest):
         one.add_argument("id", metavar="ID", help="e.g. agentrl/Guess-v0, or my_env:me/MyEnv-v0")
         add_options(one)
-    for one in (listing, show, checking):
+    manifest.add_argument("split", metavar="SPLIT", help="name of a split, e.g. in_distribution")
+    for one in (listing, show, checking, leaks):
         add_json(one)
     checking.add_argument(
         "--episodes", type=whole(1), default=8, metavar="N", help="episodes a player plays; 8 by default"
     )
+    text = "seconds that a call may take; what takes longer counts as hung; 30 by default"
+    checking.add_argument("--timeout", type=real(0.01), default=30.0, metavar="S", help=text)
+    text = "also measure observations in tokens of this model: a shipped one, a folder or a hub id"
+    checking.add_argument("--tokenizer", metavar="MODEL", help=text)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -44,7 +59,18 @@ def run(arguments: argparse.Namespace) -> int:
         case "show":
             _show(arguments.id, read_options(arguments.option), as_data=arguments.json)
         case "check":
-            return check(arguments.id, read_options(arguments.option), arguments.episodes, as_data=arguments.json)
+            return check(
+                arguments.id,
+                read_options(arguments.option),
+                num_episodes=arguments.episodes,
+                timeout_s=arguments.timeout,
+                tokenizer=arguments.tokenizer,
+                as_data=arguments.json,
+            )
+        case "manifest":
+            _manifest(arguments.id, arguments.split, read_options(arguments.option))
+        case "leaks":
+            return _leaks(*arguments.files, as_data=arguments.json)
         case _:
             scaffold(arguments.name)
     return 0
@@ -109,6 +135,29 @@ def _show(id: str, options: dict[str, Any], *, as_data: bool) -> None:
     say()
     rows = [(row["split"], row["role"], f"{row['num_tasks']:,}", row["sha256"][:12]) for row in about["splits"]]
     table([("split", "role", "tasks", "manifest"), *rows])
+
+
+def _manifest(id: str, split: str, options: dict[str, Any]) -> None:
+    from agentrl.env import make, text_env
+    from agentrl.manifests import lines, manifest_of
+
+    env = text_env(make(id, **options))
+    env.check_split(split)
+    for line in lines(manifest_of(env, split)):
+        print(line)
+
+
+def _leaks(known: Path, evaluated: Path, *, as_data: bool) -> int:
+    """Prints what two manifests share; gives the exit code, 1 when there is any."""
+    from agentrl.manifests import read_manifest, shared
+
+    found = shared(read_manifest(known), read_manifest(evaluated))
+    if as_data:
+        as_json(asdict(found))
+    else:
+        for name, both in asdict(found).items():
+            say(f"  {name:<9}  {len(both):>6,}  {', '.join(both[:3])}{', ...' if len(both) > 3 else ''}".rstrip())
+    return int(bool(found))
 
 
 def _splits(id: str, options: dict[str, Any]) -> list[dict[str, Any]]:

@@ -18,7 +18,8 @@ from agentrl import __version__
 from agentrl.cli.bare import bare_target
 from agentrl.cli.eval_table import print_results
 from agentrl.cli.parser import add_json, whole
-from agentrl.cli.target import Target, add_target, find_agent, find_target, policy_name
+from agentrl.cli.prompted import endpoint_config
+from agentrl.cli.target import Target, add_target, find_agent, find_collector, find_target, policy_name
 from agentrl.cli.terminal import as_json, say
 from agentrl.errors import AgentRLError
 
@@ -64,7 +65,6 @@ class Evaluation:
 
 def run(arguments: argparse.Namespace) -> int:
     """Evaluates."""
-    from agentrl import assembly
     from agentrl.evaluation.evaluate import evaluate
     from agentrl.evaluation.profiles import Named
     from agentrl.evaluation.records import EpisodeFile
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         target = replace(target, loaded=profile.applied(target.loaded))
     evaluations = _evaluations(arguments, target, profile)
     files = [EpisodeFile(one.episodes, one.decided_by, fresh=arguments.fresh) for one in evaluations]
-    agent, collector = find_agent(target, arguments), assembly.collector(target.loaded.config)
+    agent, collector = find_agent(target, arguments), find_collector(target, arguments)
     results: list[dict[str, Any]] = []
     for one, file in zip(evaluations, files, strict=True):
         known = len(file.finished)
@@ -167,7 +167,8 @@ def _sampling(arguments: argparse.Namespace, config: "RunConfig", wanted: Any) -
         arguments.temperature = wanted.temperature if arguments.temperature is None else arguments.temperature
         arguments.top_p = wanted.top_p if arguments.top_p is None else arguments.top_p
     temperature = config.engine.temperature if arguments.temperature is None else arguments.temperature
-    return {"temperature": temperature, "top_p": arguments.top_p or 1.0}
+    served = endpoint_config(config, arguments).top_p if arguments.policy == "endpoint" else 1.0
+    return {"temperature": temperature, "top_p": arguments.top_p or served}
 
 
 def _version(checkpoint: Path | None) -> int | None:
@@ -199,7 +200,8 @@ def _splits(config: "RunConfig", asked: str) -> list[str]:
 def _name(target: Target, arguments: argparse.Namespace, split: str, samples: int) -> str:
     """Gives a result's file name, which tells what was asked for beside the target."""
     parts = [f"step_{target.step:06d}"] if target.run else ["eval", target.name]
-    named_by_target = arguments.policy == "model" and (target.run or target.loaded.path.suffix != ".yaml")
+    is_plain = arguments.policy == "model" and arguments.agent == "direct"
+    named_by_target = is_plain and (target.run or target.loaded.path.suffix != ".yaml")
     parts += [split, *([] if named_by_target else [policy_name(target, arguments)])]
     parts += [Path(arguments.profile).stem] if arguments.profile else []
     parts += [f"t{arguments.temperature:g}"] if arguments.temperature is not None else []

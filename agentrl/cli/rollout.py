@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from agentrl.cli.parser import add_json, whole
-from agentrl.cli.target import add_target, find_agent, find_target, policy_name
+from agentrl.cli.target import add_target, find_agent, find_collector, find_target, policy_name
 from agentrl.cli.terminal import as_json, facts, interval, say, share
 
 EXAMPLE = "agentrl rollout runs/latest -n 20 --out rollouts.jsonl"
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     config = target.loaded.config
     tasks = assembly.task_set(config, arguments.split or config.tasks.train)
     seed = config.training.seed if arguments.seed is None else arguments.seed
-    agent, collector = find_agent(target, arguments), assembly.collector(config)
+    agent, collector = find_agent(target, arguments), find_collector(target, arguments)
     start = time.perf_counter()
     played = collector.play(agent, TaskSampler(tasks, tasks_per_step=arguments.num, group_size=1, seed=seed).batch(0))
     seconds = time.perf_counter() - start

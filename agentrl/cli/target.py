@@ -7,13 +7,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentrl.cli.parser import add_set, real, whole
+from agentrl.cli.prompted import (
+    add_prompted,
+    chat_agent,
+    check_prompted,
+    endpoint_config,
+    endpoint_model,
+    engine_model,
+    prompted_name,
+    reflexion,
+)
 from agentrl.errors import AgentRLError, NotFound
 
 if TYPE_CHECKING:
+    from agentrl.agents.reflexion import Reflexion
     from agentrl.config import Loaded
-    from agentrl.rollout import Agent
+    from agentrl.rollout import Agent, Collector
 
-POLICIES = ("model", "expert", "random")
+POLICIES = ("model", "endpoint", "expert", "oracle", "random")
 
 
 @dataclass(frozen=True)
@@ -41,7 +52,8 @@ class Target:
 def add_target(parser: argparse.ArgumentParser) -> None:
     """Adds the target, who plays, and how."""
     parser.add_argument("target", metavar="CONFIG_OR_RUN", help="a configuration's name or file, or a run folder")
-    parser.add_argument("--policy", choices=POLICIES, default="model", help="who plays; the model by default")
+    text = "who plays; the model by default. expert sees what a policy sees, oracle knows the solution"
+    parser.add_argument("--policy", choices=POLICIES, default="model", help=text)
     parser.add_argument("--checkpoint", metavar="STEP_OR_FOLDER", help="weights to load; the run's newest by default")
     parser.add_argument(
         "--temperature", type=real(0), metavar="T", help="of the model; 0 takes the most probable token"
@@ -51,6 +63,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--noise", type=real(0, 1), metavar="X", help="share of the expert's actions that is random")
     parser.add_argument("--seed", type=whole(0), metavar="N", help="of the episodes; training.seed by default")
+    add_prompted(parser)
     add_set(parser)
 
 
@@ -112,33 +125,49 @@ def find_agent(target: Target, arguments: argparse.Namespace) -> "Agent":
         AgentRLError: the arguments contradict each other, or the model cannot be loaded.
     """
     from agentrl import assembly
-    from agentrl.evaluation.players import expert_player, random_player
+    from agentrl.evaluation.players import expert_player, oracle_player, random_player
     from agentrl.rollout import ActorAgent
 
     config = target.loaded.config
-    meant_for = {"temperature": "model", "top_p": "model", "checkpoint": "model", "noise": "expert"}
-    for option, policy in meant_for.items():
-        if getattr(arguments, option) is not None and arguments.policy != policy:
-            given = option.replace("_", "-")
-            raise AgentRLError(
-                f"--{given}: means nothing to --policy {arguments.policy}; leave it out, or use {policy}"
-            )
+    spoken = ("model", "endpoint")
+    meant_for = {"temperature": spoken, "top_p": spoken, "checkpoint": ("model",), "noise": ("expert",)}
+    for option, policies in meant_for.items():
+        if getattr(arguments, option) is not None and arguments.policy not in policies:
+            given, one = option.replace("_", "-"), " or ".join(policies)
+            raise AgentRLError(f"--{given}: means nothing to --policy {arguments.policy}; leave it out, or use {one}")
+    check_prompted(arguments)
+    if arguments.policy == "endpoint":
+        return chat_agent(config, arguments, endpoint_model(config, arguments))
     if arguments.policy == "model":
         weights = assembly.Weights.load(config, target.checkpoint)
-        return assembly.agent(config, weights, temperature=arguments.temperature, top_p=arguments.top_p or 1.0)
-    players: dict[str, Callable[[int], Any]] = {
-        "expert": expert_player(assembly.one_env(config), noise=arguments.noise or 0.0),
-        "random": random_player,
+        agent = assembly.agent(config, weights, temperature=arguments.temperature, top_p=arguments.top_p or 1.0)
+        return agent if arguments.agent == "direct" else chat_agent(config, arguments, engine_model(agent, weights))
+    players: dict[str, Callable[[], Callable[[int], Any]]] = {
+        "expert": lambda: expert_player(assembly.one_env(config), noise=arguments.noise or 0.0),
+        "oracle": lambda: oracle_player(assembly.one_env(config)),
+        "random": lambda: random_player,
     }
-    return ActorAgent(players[arguments.policy])
+    return ActorAgent(players[arguments.policy]())
+
+
+def find_collector(target: Target, arguments: argparse.Namespace) -> "Collector | Reflexion":
+    """Gives what plays the episodes: once each, or in trials where the agent learns from its failures."""
+    from agentrl import assembly
+
+    collector = assembly.collector(target.loaded.config)
+    return reflexion(target.loaded.config, arguments, collector) if arguments.agent == "reflexion" else collector
 
 
 def policy_name(target: Target, arguments: argparse.Namespace) -> str:
-    """Gives what a table calls whoever plays: "step 100", "expert, noise 0.1", "random"."""
-    if arguments.policy != "model":
+    """Gives what a table calls whoever plays: "step 100", "expert, noise 0.1", "random", "qwen at endpoint, react"."""
+    if arguments.policy not in ("model", "endpoint"):
         return f"expert, noise {arguments.noise:g}" if arguments.noise else arguments.policy
-    name = f"step {target.step}" if target.checkpoint else target.loaded.config.model.path
-    return name if arguments.temperature is None else f"{name}, temperature {arguments.temperature:g}"
+    if arguments.policy == "endpoint":
+        name = f"{endpoint_config(target.loaded.config, arguments).model} at endpoint"
+    else:
+        name = f"step {target.step}" if target.checkpoint else target.loaded.config.model.path
+    temperature = "" if arguments.temperature is None else f", temperature {arguments.temperature:g}"
+    return f"{name}{prompted_name(arguments)}{temperature}"
 
 
 def _existing(folder: Path) -> Path:

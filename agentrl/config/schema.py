@@ -1,4 +1,4 @@
-"""Every setting of a run, in eleven sections. The text under a field is its help.
+"""Every setting of a run, in twelve sections. The text under a field is its help.
 
 The section `algorithm` is the chosen algorithm's own `Config`, which stays with the algorithm.
 """
@@ -18,6 +18,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from agentrl import registry, resources
+from agentrl.config.endpoint import EndpointConfig
 from agentrl.config.engine import EngineConfig
 from agentrl.config.section import Section, found_by
 
@@ -270,6 +271,8 @@ class RunConfig(Section, Generic[AlgorithmT]):
     """What is written down, where and how often."""
     sft: SFTConfig | None = None
     """Supervised warm-up before RL. None, the default: none."""
+    endpoint: EndpointConfig | None = None
+    """A server to evaluate instead of the model. None, the default: none."""
 
     def check(self, name: str, requires: Collection[str]) -> list[tuple[str, str]]:
         """Gives (key, problem) for settings that are fine alone but not together.

@@ -24,3 +24,8 @@ def random_player(seed: int) -> Actor:
 def expert_player(env: TextEnv, *, noise: float = 0.0) -> Callable[[int], Actor]:
     """Gives what makes the environment's own expert for an episode."""
     return lambda seed: env.expert(seed, noise=noise)
+
+
+def oracle_player(env: TextEnv) -> Callable[[int], Actor]:
+    """Gives what makes the environment's oracle for an episode."""
+    return env.oracle

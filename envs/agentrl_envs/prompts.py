@@ -77,6 +77,11 @@ class Prompts(TextEnv):
         manifest = (json.dumps([id, self._prompts[id].text]) for id in chosen)
         return TaskSet(split, chosen, manifest_sha256(manifest))
 
+    def fingerprint(self, task_id: str) -> str:
+        """Gives the hash of a prompt's text."""
+        self._check_named()
+        return hashlib.sha256(self._prompts[task_id].text.encode()).hexdigest()
+
     def _check_named(self) -> None:
         if self._path is None:
             raise DataError("Prompts has no prompts of its own; set its option path to a JSONL file")

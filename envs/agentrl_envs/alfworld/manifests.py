@@ -1,6 +1,7 @@
 """Which games make up each official split, and what is in them."""
 
 import gzip
+import hashlib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -9,6 +10,9 @@ from agentrl.errors import NotFound, did_you_mean
 
 SIZES = {"train": 3553, "valid_seen": 140, "valid_unseen": 134}
 """Official split -> its number of games."""
+SUBSET = "train_1024"
+"""A split of ours: the training games whose ids have the 1,024 smallest hashes, few enough to be seen several times."""
+_NUM_SUBSET = 1024
 
 _FOLDER = Path(__file__).parent / "manifests"
 
@@ -20,10 +24,17 @@ def read_manifest(split: str) -> Mapping[str, str]:
     Raises:
         NotFound: No official split is called so.
     """
-    if split not in SIZES:
-        raise NotFound(f"ALFWorld has no split {split!r}; it has {', '.join(SIZES)}.{did_you_mean(split, SIZES)}")
+    known = [*SIZES, SUBSET]
+    if split not in known:
+        raise NotFound(f"ALFWorld has no split {split!r}; it has {', '.join(known)}.{did_you_mean(split, known)}")
     lines = gzip.decompress(_path(split).read_bytes()).decode().splitlines()
     return dict(line.split() for line in lines)
+
+
+def subset(hashes: Mapping[str, str]) -> dict[str, str]:
+    """Gives which of the training games are in SUBSET; it depends on their ids alone."""
+    chosen = sorted(hashes, key=lambda id: hashlib.sha256(id.encode()).digest())[:_NUM_SUBSET]
+    return {id: hashes[id] for id in sorted(chosen)}
 
 
 def write_manifest(split: str, hashes: Mapping[str, str]) -> Path:

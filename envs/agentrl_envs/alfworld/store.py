@@ -73,18 +73,30 @@ class GameStore:
         """Sha256 of every `game.tw-pddl` by id, sorted by id."""
         return {id: game["sha256"] for id, game in self._games.items()}
 
+    def fingerprint(self, id: str) -> str:
+        """Gives the sha256 of a `game.tw-pddl`.
+
+        Raises:
+            NotFound: No game has this id.
+        """
+        self._check(id)
+        return str(self._games[id]["sha256"])
+
     def document(self, id: str) -> dict[str, Any]:
         """Gives the content of a `game.tw-pddl`.
 
         Raises:
             NotFound: No game has this id.
         """
-        if id not in self._games:
-            raise NotFound(f"{self.path}: no game {id!r}.{did_you_mean(id, self._games)}")
+        self._check(id)
         document = json.loads(self._zip.read(_member(id)))
         shared = self._shared[self._games[id]["shared"]]
         grammar = shared["grammar"].replace(_UNKNOWN_GOAL, document.pop("goal"))
         return {"pddl_domain": shared["pddl_domain"], "grammar": grammar, **document}
+
+    def _check(self, id: str) -> None:
+        if id not in self._games:
+            raise NotFound(f"{self.path}: no game {id!r}.{did_you_mean(id, self._games)}")
 
     def _game(self, id: str) -> Game:
         return Game.parse(self.document(id), id=id)

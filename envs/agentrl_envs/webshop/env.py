@@ -5,13 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from agentrl.env import Actor, TextEnv
+from agentrl.env import Actor, TextEnv, planned
 from agentrl.errors import EnvError, NotFound, did_you_mean
 from agentrl.tasks import TaskSet
+from agentrl_envs.recorded import recorded
 from agentrl_envs.webshop.actions import parse, resolve
+from agentrl_envs.webshop.expert import Shopper
 from agentrl_envs.webshop.files import Requests
 from agentrl_envs.webshop.generate import Knobs
-from agentrl_envs.webshop.oracle import Shopper
+from agentrl_envs.webshop.manifests import goal_sha
+from agentrl_envs.webshop.oracle import purchase
 from agentrl_envs.webshop.pages import Mode, render
 from agentrl_envs.webshop.reward import OptionMatch
 from agentrl_envs.webshop.session import SEARCH, Session
@@ -32,6 +35,7 @@ class WebShop(TextEnv):
 
     inline = True
     reports = ("score",)
+    random_bound = 0.05
 
     def __init__(
         self,
@@ -116,10 +120,33 @@ class WebShop(TextEnv):
         return open_shop(self.source).tasks[split]
 
     def expert(self, seed: int, *, noise: float = 0.0) -> Actor:
-        """Gives a shopper that reads what a policy reads, in the modes text and text_plus; see `oracle.Shopper`."""
+        """Gives a shopper that reads what a policy reads, in the modes text and text_plus; see `expert.Shopper`."""
         if self._mode not in ("text", "text_plus"):
             raise EnvError(f"mode: the expert cannot read {self._mode}; set text or text_plus")
         return Shopper(seed, noise)
+
+    def oracle(self, seed: int) -> Actor:
+        """Gives a shopper that knows which product is meant; see `oracle.purchase`."""
+        del seed
+        return planned(lambda info: purchase(self.shop, self.shop.goals[info["task_id"]], self._option_match))
+
+    def solvable(self, task_id: str) -> bool:
+        """Tells whether buying just what is asked for scores 1, as `option_match: original` may prevent."""
+        return self.shop.ceiling(self.shop.goals[task_id], self._option_match) == 1
+
+    def fingerprint(self, task_id: str) -> str:
+        """Gives 64 bits of the hash of a request, its product and the price that is charged."""
+        return goal_sha(self.shop, task_id)
+
+    def family(self, task_id: str) -> str:
+        """Gives the product's asin: no product that is out of distribution may be trained on."""
+        return self.shop.goals[task_id].asin
+
+    @property
+    def recorded(self) -> Mapping[str, str]:
+        """Hashes of the manifests of the official products, and of generated ones of the default size."""
+        name = self.source.recorded_as
+        return recorded(f"webshop_{name}") if name else {}
 
     def ceiling(self, split: str) -> dict[str, float]:
         """Gives how good buying just what is asked for would be: mean `score` and share of `success` over a split."""

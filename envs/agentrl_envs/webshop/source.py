@@ -50,6 +50,12 @@ class Source:
             raise EnvError("num_products and the like are for generated products only; set products: generated")
 
     @property
+    def recorded_as(self) -> str:
+        """What the recorded manifests of its splits are called; empty where there are none."""
+        is_default = self.requests == "synthetic" and self.seed == 0 and self.knobs == Knobs()
+        return f"{self.products}_{self.split_by}" if is_default and self.products != "files" else ""
+
+    @property
     def roles(self) -> Mapping[str, SplitRole]:
         """Split -> what it is for."""
         return PRODUCT_ROLES if self.split_by == "product" else ORIGINAL_ROLES

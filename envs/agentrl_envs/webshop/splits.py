@@ -62,9 +62,16 @@ def _by_product(goals: Mapping[str, Goal]) -> dict[str, list[str]]:
             splits["unseen_products"] += ordered[:EVALUATED_PER_PRODUCT]
             continue
         num_held_out = min(len(ordered) // HELD_OUT_EVERY, EVALUATED_PER_PRODUCT)
-        splits["seen_products"] += ordered[:num_held_out]
-        splits["train"] += ordered[num_held_out:]
+        held_out = ordered[:num_held_out]
+        splits["seen_products"] += held_out
+        splits["train"] += _unlike(goals, ordered[num_held_out:], held_out)
     return splits
+
+
+def _unlike(goals: Mapping[str, Goal], ids: Sequence[str], held_out: Sequence[str]) -> list[str]:
+    """Gives the ids whose request none of `held_out` repeats: a product may list the same option value twice."""
+    asked = [goals[id].record() for id in held_out]
+    return [id for id in ids if goals[id].record() not in asked]
 
 
 def _by_position(ids: list[str]) -> dict[str, list[str]]:

@@ -4,15 +4,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
-from agentrl.env import Actor, CutAction, SplitRole, TextEnv
+from agentrl.env import Actor, CutAction, SplitRole, TextEnv, planned
 from agentrl.errors import EnvError
 from agentrl.tasks import TaskSet
+from agentrl_envs.recorded import recorded
 from agentrl_envs.zerotir.arithmetic import Arithmetic, ArithmeticKnobs, Calculator
 from agentrl_envs.zerotir.boxes import boxed_answer
 from agentrl_envs.zerotir.codecs import ToolCall, codec
 from agentrl_envs.zerotir.gym_sets import GymKnobs, GymProblems
 from agentrl_envs.zerotir.knights import KnightsAndKnaves, KnightsKnobs
-from agentrl_envs.zerotir.math_sets import MathKnobs, MathSets
+from agentrl_envs.zerotir.math_sets import MathKnobs, MathSets, problem_fingerprint
 from agentrl_envs.zerotir.problems import ROLES, Problem, ProblemSource
 from agentrl_envs.zerotir.tool import PythonTool, ToolKnobs
 from agentrl_envs.zerotir.tool_text import NO_CALLS_LEFT
@@ -53,6 +54,7 @@ class ZeroTIR(TextEnv):
         self.splits: Mapping[str, SplitRole] = ROLES
         self.source = _source(source, knobs)
         """Where the problems come from."""
+        self._recorded_as = "" if knobs.keys() - {"data"} else source
         self.tool_knobs = _filled(ToolKnobs(), tool or {}, "tool")
         """What the tool may do."""
         self._codec = codec(protocol)
@@ -99,6 +101,20 @@ class ZeroTIR(TextEnv):
             return super().expert(seed, noise=noise)
         return Calculator(seed, noise, codec=self._codec)
 
+    def oracle(self, seed: int) -> Actor:
+        """Gives a player that knows the answer: what it cannot win, no answer wins."""
+        del seed
+        return planned(lambda info: [f"\\boxed{{{self.source.problem(info['task_id']).answer}}}"])
+
+    def fingerprint(self, task_id: str) -> str:
+        """Gives the hash of the problem's letters, digits and signs: the same however it is set, in whatever set."""
+        return problem_fingerprint(self.source.problem(task_id).question)
+
+    @property
+    def recorded(self) -> Mapping[str, str]:
+        """Hashes of the manifests of sums, of knights and knaves and of the math sets, with their default knobs."""
+        return recorded(f"zerotir_{self._recorded_as}") if self._recorded_as else {}
+
     def close(self) -> None:
         """Ends the interpreter of an unfinished episode."""
         self._tool.restart()
@@ -121,6 +137,7 @@ class ZeroTIR(TextEnv):
         flags = {"success": right, "inadmissible": answer is None, "answer": answer, "void_turn": void_turn}
         info = self._info(problem) | flags
         self._tool.restart()
+        self._problem = None  # a step beyond the end must not be paid again
         return "", float(right), True, False, info
 
     def _info(self, problem: Problem) -> dict[str, Any]:

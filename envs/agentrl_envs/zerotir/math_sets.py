@@ -41,17 +41,10 @@ class MathSets:
     """Problems from files. Those that are evaluated, or that no verifier can judge, are not trained on."""
 
     def __init__(self, knobs: MathKnobs) -> None:
-        folder = _folder(knobs.data)
-        sets = {
-            split: [problem for name in names for problem in read_set(_file(folder, name))]
-            for split, names in (
-                ("train", tuple(knobs.train)),
-                ("in_distribution", tuple(knobs.in_distribution)),
-                ("out_of_distribution", tuple(knobs.out_of_distribution)),
-            )
-        }
+        roles = {"train": knobs.train, "in_distribution": knobs.in_distribution}
+        roles |= {"out_of_distribution": knobs.out_of_distribution}
+        sets = _sets(_folder(knobs.data), tuple((split, tuple(names)) for split, names in roles.items()))
         evaluated = sets["in_distribution"] + sets["out_of_distribution"]
-        sets["train"] = _trainable(sets["train"], evaluated)
         self._ids = {split: sorted(problem.id for problem in problems) for split, problems in sets.items()}
         self._problems = {problem.id: problem for problem in sets["train"] + evaluated}
 
@@ -76,6 +69,11 @@ class MathSets:
 def problem_hash(text: str) -> str:
     """Gives the hash of a problem's text, the same whatever its spaces and capitals are."""
     return hashlib.sha256("".join(text.lower().split()).encode()).hexdigest()[:_HASH_DIGITS]
+
+
+def problem_fingerprint(text: str) -> str:
+    """Gives the hash of what tells a problem from others: its letters, digits and signs, not how they are set."""
+    return hashlib.sha256(_signature(text).encode()).hexdigest()[:_HASH_DIGITS]
 
 
 @cache
@@ -104,6 +102,13 @@ def read_set(file: Path) -> list[Problem]:
             "get the original file, or give yours another name"
         )
     return list(found.values())
+
+
+@cache
+def _sets(folder: Path | None, names: tuple[tuple[str, tuple[str, ...]], ...]) -> dict[str, list[Problem]]:
+    """Gives the problems of every split; all environments of a process share them."""
+    sets = {split: [problem for name in some for problem in read_set(_file(folder, name))] for split, some in names}
+    return sets | {"train": _trainable(sets["train"], sets["in_distribution"] + sets["out_of_distribution"])}
 
 
 @cache

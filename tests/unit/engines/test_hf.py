@@ -6,12 +6,12 @@ from agentrl.engines.hf import _draw, _uniforms
 
 
 def test_uniform_numbers_depend_on_seed_and_place_alone() -> None:
-    assert _uniforms([7, 8], 3)[0] == _uniforms([9, 7], 3)[1]
-    assert len({float(x) for drawn in range(50) for x in _uniforms(range(50), drawn)}) == 2500
+    assert _uniforms([7, 8], [3, 4])[0] == _uniforms([9, 7], [0, 3])[1]
+    assert len({float(x) for drawn in range(50) for x in _uniforms(range(50), [drawn] * 50)}) == 2500
 
 
 def test_uniform_numbers_of_neighbors_are_spread_evenly_and_unrelated() -> None:
-    numbers = np.stack([_uniforms(range(2**61, 2**61 + 4000), drawn) for drawn in range(3)])
+    numbers = np.stack([_uniforms(range(2**61, 2**61 + 4000), [drawn] * 4000) for drawn in range(3)])
     assert (numbers >= 0).all()
     assert (numbers < 1).all()
     counts = np.stack([np.histogram(row, bins=20, range=(0, 1))[0] for row in numbers])
@@ -75,7 +75,7 @@ def test_rows_have_nuclei_of_their_own_and_the_most_probable_token_needs_none() 
 
 def test_the_share_of_each_token_of_a_nucleus_is_its_probability() -> None:
     number = 20_000
-    ids, _ = drawn(_uniforms(range(number), 0).tolist(), 0.75)
+    ids, _ = drawn(_uniforms(range(number), [0] * number).tolist(), 0.75)
     counts = np.bincount(ids, minlength=5)
     assert counts[[2, 4]].sum() == 0
     for token in (0, 1, 3):

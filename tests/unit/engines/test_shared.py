@@ -32,6 +32,13 @@ class SlowEngine:
         self.log.append(f"load {version}")
         self.version = version
 
+    def score(self, ids: Sequence[int]) -> Sequence[float]:
+        self.log.append(f"score {len(ids)}")
+        return [0.0] * (len(ids) - 1)
+
+    def sleep(self) -> None:
+        self.log.append("sleep")
+
     def close(self) -> None:
         self.log.append("close")
 
@@ -79,3 +86,11 @@ def test_a_request_that_fails_is_no_longer_in_flight() -> None:
         asyncio.run(engine.generate((1,), PARAMS, seed=0))
     engine.load_weights([], version=1)
     assert broken.log == ["load 1"]
+
+
+def test_an_engine_is_asked_to_score_but_not_to_sleep_while_another_thread_may_sample() -> None:
+    slow = SlowEngine()
+    engine = SharedEngine(slow)
+    engine.sleep()
+    assert engine.score((4, 5, 6)) == [0.0, 0.0]
+    assert slow.log == ["score 3"]

@@ -29,7 +29,10 @@ class MadeUp(Collector):
         self._outcome = outcome
         self.asked: list[tuple[str, float]] = []
 
-    def play(self, agent: Agent, tasks: Sequence[Task]) -> list[Trajectory]:
+    def play(
+        self, agent: Agent, tasks: Sequence[Task], *, on_finished: Callable[[Task, Trajectory], None] | None = None
+    ) -> list[Trajectory]:
+        assert on_finished is None
         assert isinstance(agent, EngineAgent)
         temperature = agent.params.temperature
         self.asked += [(task.id, temperature) for task in tasks]

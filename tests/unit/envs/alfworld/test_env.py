@@ -1,3 +1,4 @@
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -154,13 +155,17 @@ def test_an_environment_goes_on_to_the_next_game_after_any_other():
 def test_generated_splits_have_roles_sizes_and_hashes_of_their_own():
     env = ALFWorld()
     sets = {split: env.task_set(split) for split in env.splits}
-    assert env.splits == {split: split for split in ("train", "in_distribution", "out_of_distribution")}
+    assert env.splits == {
+        **{split: split for split in ("train", "in_distribution", "out_of_distribution")},
+        "train_1024": "train",
+    }
     assert {split: len(tasks) for split, tasks in sets.items()} == {
         "train": 1_000_000,
+        "train_1024": 1024,
         "in_distribution": 256,
         "out_of_distribution": 256,
     }
-    assert len({tasks.sha256 for tasks in sets.values()}) == 3
+    assert len({tasks.sha256 for tasks in sets.values()}) == 4
     assert sets["train"].sha256 == ALFWorld().task_set("train").sha256
     assert sets["train"].sha256 != ALFWorld(objects=[9, 9]).task_set("train").sha256
 
@@ -181,6 +186,7 @@ def test_generated_ids_are_sorted_and_playable_from_the_first_to_the_last():
 def test_an_official_environment_has_the_official_splits(official):
     assert official.splits == {
         "train": "train",
+        "train_1024": "train",
         "valid_seen": "in_distribution",
         "valid_unseen": "out_of_distribution",
     }
@@ -192,6 +198,7 @@ def test_the_official_task_sets_are_complete_and_carry_the_manifests_hash(data_d
     sets = {split: env.task_set(split) for split in env.splits}
     assert {split: len(tasks) for split, tasks in sets.items()} == {
         "train": 3553,
+        "train_1024": 1024,
         "valid_seen": 140,
         "valid_unseen": 134,
     }
@@ -199,6 +206,14 @@ def test_the_official_task_sets_are_complete_and_carry_the_manifests_hash(data_d
         assert tasks.sha256 == manifest_sha256(manifest_lines(read_manifest(split)))
         observation, info = env.reset(options={"task_id": tasks.ids[0]})
         assert (info["task_id"], "Welcome" in observation) == (tasks.ids[0], False)
+
+
+def test_the_subset_of_the_official_training_games_depends_on_their_ids_alone():
+    train, chosen = read_manifest("train"), read_manifest("train_1024")
+    assert list(chosen.items()) == [(id, train[id]) for id in sorted(chosen)]
+    smallest = sorted(train, key=lambda id: hashlib.sha256(id.encode()).hexdigest())[:1024]
+    assert set(chosen) == set(smallest)
+    assert {id.split("/")[1].split("-")[0] for id in chosen} == {id.split("/")[1].split("-")[0] for id in train}
 
 
 def test_knobs_may_be_lists_as_in_a_configuration_file():
@@ -244,9 +259,13 @@ def test_an_unknown_official_game_is_refused_with_the_nearest(official):
 
 
 def test_an_unknown_split_is_refused_with_those_there_are(official):
-    with pytest.raises(NotFound, match=r"no split 'out'; it has: train, in_distribution, out_of_distribution"):
+    with pytest.raises(
+        NotFound, match=r"no split 'out'; it has: train, train_1024, in_distribution, out_of_distribution"
+    ):
         ALFWorld().task_set("out")
-    with pytest.raises(NotFound, match=r"it has: train, valid_seen, valid_unseen.* Did you mean 'valid_seen'\?"):
+    with pytest.raises(
+        NotFound, match=r"it has: train, train_1024, valid_seen, valid_unseen.* Did you mean 'valid_seen'\?"
+    ):
         official.task_set("valid_sen")
 
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from agentrl_envs.webshop.goals import Goal, shuffled
@@ -10,7 +12,7 @@ def goals():
     made = []
     for number in range(240):
         asin = f"B{number:09d}"
-        made += [Goal(f"{asin}/{n:03d}", asin, "", (), {}, 10.0) for n in range(number % 24 + 1)]
+        made += [Goal(f"{asin}/{n:03d}", asin, f"request {n}", (), {}, 10.0) for n in range(number % 24 + 1)]
     assert len(made) == 3000
     return {goal.id: goal for goal in shuffled(made)}
 
@@ -30,6 +32,14 @@ def test_requests_for_seen_products_are_not_trained_on_but_their_products_are(go
     splits = split_ids(goals, "product")
     assert set(splits["seen_products"]) & set(splits["train"]) == set()
     assert products(goals, splits["seen_products"]) <= products(goals, splits["train"])
+
+
+def test_a_request_that_stands_twice_under_two_ids_is_not_both_trained_on_and_evaluated(goals):
+    twins = {f"{id}/twin": replace(goal, id=f"{id}/twin") for id, goal in goals.items()}
+    splits = split_ids(goals | twins, "product")
+    evaluated, trained = ({id.removesuffix("/twin") for id in splits[name]} for name in ("seen_products", "train"))
+    assert len(evaluated) > 20
+    assert evaluated & trained == set()
 
 
 def test_about_a_third_of_the_products_is_unseen_and_none_has_more_than_four_evaluations(goals):

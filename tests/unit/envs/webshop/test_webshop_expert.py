@@ -4,7 +4,7 @@ import agentrl
 from agentrl.env import text_env
 from agentrl.errors import EnvError
 from agentrl_envs.webshop.env import WebShop
-from agentrl_envs.webshop.oracle import Request, Shopper
+from agentrl_envs.webshop.expert import Request, Shopper
 
 
 def play(env, task_id, *, seed=0, noise=0.0):

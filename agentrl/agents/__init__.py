@@ -1,0 +1,1 @@
+"""Language models that are prompted rather than trained: conversations, endpoints, ReAct and Reflexion."""

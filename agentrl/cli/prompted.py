@@ -1,0 +1,171 @@
+"""Models that are prompted: which one, over what, and how it thinks, as the command line names it."""
+
+import argparse
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentrl.cli.parser import whole
+from agentrl.errors import AgentRLError, NotFound
+
+if TYPE_CHECKING:
+    from agentrl.agents.chat_agent import ChatAgent
+    from agentrl.agents.conversation import Model
+    from agentrl.agents.reflexion import Reflexion
+    from agentrl.assembly import Weights
+    from agentrl.config import RunConfig
+    from agentrl.config.endpoint import EndpointConfig
+    from agentrl.prompts import Prompt
+    from agentrl.rollout import Collector, EngineAgent
+
+AGENTS = ("direct", "react", "reflexion")
+TRIALS, MEMORY = 3, 3
+"""Trials of a task and reflections that are remembered, by default; the paper remembers 1 to 3."""
+
+
+def add_prompted(parser: argparse.ArgumentParser) -> None:
+    """Adds what endpoints and agents need."""
+    parser.add_argument("--url", metavar="URL", help="of --policy endpoint, e.g. http://localhost:8000/v1")
+    parser.add_argument("--model", metavar="NAME", help="of --policy endpoint: the server's name of the model")
+    text = (
+        "how the model is prompted: direct (the default), react thinks before it acts, reflexion learns from failures"
+    )
+    parser.add_argument("--agent", choices=AGENTS, default="direct", help=text)
+    parser.add_argument("--examples", type=Path, metavar="FILE", help="text with examples for react and reflexion")
+    text = f"of --agent reflexion: how often a task is tried; {TRIALS} by default"
+    parser.add_argument("--trials", type=whole(1), metavar="N", help=text)
+    text = f"of --agent reflexion: how many of the last reflections are remembered; {MEMORY} by default"
+    parser.add_argument("--memory", type=whole(1), metavar="K", help=text)
+
+
+def endpoint_config(config: "RunConfig", arguments: argparse.Namespace) -> "EndpointConfig":
+    """Gives the section endpoint of a configuration with the options over it.
+
+    Raises:
+        AgentRLError: there is no URL or no model.
+    """
+    from agentrl.config.endpoint import EndpointConfig
+
+    known = config.endpoint.model_dump() if config.endpoint else {}
+    settings: dict[str, Any] = known | {
+        key: value for key in ("url", "model") if (value := getattr(arguments, key)) is not None
+    }
+    if missing := [f"--{key}" for key in ("url", "model") if not settings.get(key)]:
+        raise AgentRLError(f"--policy endpoint: no {' and no '.join(missing)}; give it, or set the section endpoint")
+    return EndpointConfig(**settings)
+
+
+def endpoint_model(config: "RunConfig", arguments: argparse.Namespace) -> "Model":
+    """Gives the model behind a URL; its key is read here and kept in memory alone."""
+    from agentrl.agents.chat_client import ChatClient
+    from agentrl.agents.endpoint import ChatParams, EndpointModel
+
+    settings, engine = endpoint_config(config, arguments), config.engine
+    key = os.environ.get(settings.key_env, "").strip() or None
+    client = ChatClient(settings.url, key, settings.timeout_s, settings.max_tries)
+    params = ChatParams(
+        settings.model,
+        temperature=engine.temperature if arguments.temperature is None else arguments.temperature,
+        max_tokens=engine.max_tokens,
+        top_p=arguments.top_p or settings.top_p,
+        stop=settings.stop,
+        limit_key=settings.limit_key,
+    )
+    return EndpointModel(client, params, concurrency=settings.concurrency)
+
+
+def engine_model(agent: "EngineAgent", weights: "Weights") -> "Model":
+    """Gives the model of a configuration or a run, on its engine."""
+    from agentrl.agents.conversation import EngineModel
+
+    return EngineModel(agent.engine, weights.chat, agent.params, agent.context_tokens)
+
+
+def chat_agent(config: "RunConfig", arguments: argparse.Namespace, model: "Model") -> "ChatAgent":
+    """Gives a player that talks to the model in the configuration's prompt, or in the ReAct prompt beside it."""
+    from agentrl import assembly
+    from agentrl.agents.chat_agent import ChatAgent
+
+    if arguments.agent == "direct":
+        return ChatAgent(model, assembly.prompt(config))
+    prompt = _react_prompt(config, arguments.agent)
+    if arguments.examples:
+        prompt = replace(prompt, system="\n\n".join(filter(None, (prompt.system, _read(arguments.examples)))))
+    return ChatAgent(model, prompt)
+
+
+def reflexion(config: "RunConfig", arguments: argparse.Namespace, collector: "Collector") -> "Reflexion":
+    """Gives what plays trials with a memory, in the words of the file reflexion.md beside the prompt."""
+    from agentrl.agents.reflexion import Reflexion, ReflexionPrompt
+
+    prompt = ReflexionPrompt.load(_beside(config, "reflexion", arguments.agent))
+    return Reflexion(collector, prompt, trials=arguments.trials or TRIALS, memory=arguments.memory or MEMORY)
+
+
+def check_prompted(arguments: argparse.Namespace) -> None:
+    """Passes if no option is given that would have no effect.
+
+    Raises:
+        AgentRLError: one is.
+    """
+    thinking = arguments.agent != "direct"
+    wanted = {
+        "url": (arguments.policy == "endpoint", "--policy endpoint"),
+        "model": (arguments.policy == "endpoint", "--policy endpoint"),
+        "examples": (thinking, "--agent react or reflexion"),
+        "trials": (arguments.agent == "reflexion", "--agent reflexion"),
+        "memory": (arguments.agent == "reflexion", "--agent reflexion"),
+    }
+    for option, (means_something, needed) in wanted.items():
+        if getattr(arguments, option) is not None and not means_something:
+            raise AgentRLError(f"--{option}: no effect without {needed}; leave it out, or add that")
+    if thinking and arguments.policy not in ("model", "endpoint"):
+        raise AgentRLError(
+            f"--agent {arguments.agent}: --policy {arguments.policy} is not prompted; use model or endpoint"
+        )
+
+
+def prompted_name(arguments: argparse.Namespace) -> str:
+    """Gives how a model is prompted, as tables call it, after a comma: ", reflexion 3 trials"; nothing for direct."""
+    if arguments.agent == "direct":
+        return ""
+    name = f", {arguments.agent}"
+    if arguments.agent == "reflexion":
+        name += f" {arguments.trials or TRIALS} trials memory {arguments.memory or MEMORY}"
+    return f"{name}, {arguments.examples.name}" if arguments.examples else name
+
+
+def _react_prompt(config: "RunConfig", agent: str) -> "Prompt":
+    """Gives the configuration's prompt if its answers are steps, else the file react.md beside it."""
+    from agentrl import assembly
+    from agentrl.prompts import Prompt
+
+    configured = assembly.prompt(config)
+    if configured.answer == "steps":
+        return configured
+    found = Prompt.load(_beside(config, "react", agent))
+    if found.answer != "steps":
+        raise AgentRLError(
+            f"--agent {agent}: the prompt {found.name} does not say 'answer: steps'; see prompts/alfworld/react.md"
+        )
+    return found
+
+
+def _beside(config: "RunConfig", name: str, agent: str) -> Path:
+    """Gives the file of that name in the folder of the configuration's prompt."""
+    from agentrl import resources
+
+    if config.env.prompt is None:
+        raise NotFound(f"--agent {agent}: env.prompt is not set; set it to a prompt with a {name}.md beside it")
+    path = resources.prompt_path(config.env.prompt).with_name(f"{name}.md")
+    if not path.is_file():
+        raise NotFound(f"--agent {agent}: no prompt {path}; write one as prompts/alfworld/{name}.md is written")
+    return path
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotFound(f"--examples {path}: cannot be read: {error}") from error

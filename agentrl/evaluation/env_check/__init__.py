@@ -1,0 +1,1 @@
+"""Does an environment keep its contract? Everything that training and evaluation rely on, tried out."""
