@@ -79,7 +79,7 @@ def test_a_step_after_the_win_is_refused_and_reset_starts_anew(id: str) -> None:
     env = text_env(make(id))
     task = {"task_id": env.task_set("train").ids[0]}
     first, info = env.reset(options=task)
-    oracle, observation, won = env.oracle(0), first, False
+    oracle, observation, action, won = env.oracle(0), first, "", False
     while not won:
         action = oracle(observation, info)
         observation, _, won, _, info = env.step(action)
