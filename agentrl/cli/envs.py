@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "check", help="does it keep its contract?", example="agentrl envs check my_env:me/MyEnv-v0"
     )
     manifest = actions.add_parser(
-        "manifest", help="a split's tasks, each with a hash of its content", example=f"{MANIFEST} > eval.txt"
+        "manifest", help="a split's tasks, each with a hash of its content", example=f"{MANIFEST} --out eval.txt"
     )
     leaks = actions.add_parser(
         "leaks", help="what two manifests have in common", example="agentrl envs leaks train.txt eval.txt"
@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for one in (show, checking, manifest):
         one.add_argument("id", metavar="ID", help="e.g. agentrl/Guess-v0, or my_env:me/MyEnv-v0")
         add_options(one)
+    manifest.add_argument("--out", type=Path, metavar="FILE", help="write it there; printed by default")
     manifest.add_argument("split", metavar="SPLIT", help="name of a split, e.g. in_distribution")
     for one in (listing, show, checking, leaks):
         add_json(one)
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
                 as_data=arguments.json,
             )
         case "manifest":
-            _manifest(arguments.id, arguments.split, read_options(arguments.option))
+            _manifest(arguments.id, arguments.split, read_options(arguments.option), arguments.out)
         case "leaks":
             return _leaks(*arguments.files, as_data=arguments.json)
         case _:
@@ -137,14 +138,19 @@ def _show(id: str, options: dict[str, Any], *, as_data: bool) -> None:
     table([("split", "role", "tasks", "manifest"), *rows])
 
 
-def _manifest(id: str, split: str, options: dict[str, Any]) -> None:
+def _manifest(id: str, split: str, options: dict[str, Any], out: Path | None) -> None:
     from agentrl.env import make, text_env
     from agentrl.manifests import lines, manifest_of
 
     env = text_env(make(id, **options))
     env.check_split(split)
-    for line in lines(manifest_of(env, split)):
-        print(line)
+    manifest = manifest_of(env, split)
+    text = "".join(f"{line}\n" for line in lines(manifest))
+    if out is None:
+        print(text, end="")
+        return
+    out.write_text(text, encoding="utf-8")
+    say(f"Wrote {len(manifest):,} tasks of {split} to {out}")
 
 
 def _leaks(known: Path, evaluated: Path, *, as_data: bool) -> int:

@@ -61,6 +61,10 @@ class Run:
 
 TRAINED = ("agentrl", "train", "quickstart", *SMALL, *UNMEASURED)
 MEASURED = ("agentrl", "eval", "quickstart", "--limit", "8", "--split", "in", "--policy")
+MANIFESTS = tuple(
+    ("agentrl", "envs", "manifest", "agentrl/Guess-v0", split, "--out", file)
+    for split, file in (("train", "train.txt"), ("out_of_distribution", "eval.txt"))
+)
 RUNS = {
     "agentrl train quickstart": Run((*SMALL, "tasks.eval_out=null")),
     "agentrl train quickstart --set training.steps=20": Run((*SMALL, *UNMEASURED)),
@@ -81,6 +85,9 @@ RUNS = {
     "agentrl train zerotir/tiny": Run((*SMALL, *UNMEASURED)),
     "agentrl envs new my_env": Run(),
     "agentrl envs check my_env:me/MyEnv-v0": Run(before=(("agentrl", "envs", "new", "my_env"),)),
+    "agentrl envs check agentrl/ALFWorld-v0": Run(),
+    "agentrl envs manifest agentrl/Guess-v0 train --out train.txt": Run(),
+    "agentrl envs leaks train.txt eval.txt": Run(before=MANIFESTS),
     "agentrl algorithms list": Run(),
     "agentrl algorithms show zcpo": Run(),
     "agentrl train algorithms/gspo": Run((*SMALL, *UNMEASURED)),

@@ -72,3 +72,18 @@ def test_a_plan_that_ends_before_its_task_is_an_error_that_names_it() -> None:
     assert player("", {"task_id": "t7"}) == "look"
     with pytest.raises(EnvError, match="task 't7': its plan is over"):
         player("", {"task_id": "t7"})
+
+
+@pytest.mark.parametrize("id", ["agentrl/Guess-v0", "agentrl/ALFWorld-v0"])
+def test_a_step_after_the_win_is_refused_and_reset_starts_anew(id: str) -> None:
+    env = text_env(make(id))
+    task = {"task_id": env.task_set("train").ids[0]}
+    first, info = env.reset(options=task)
+    oracle, observation, action, won = env.oracle(0), first, "", False
+    while not won:
+        action = oracle(observation, info)
+        observation, _, won, _, info = env.step(action)
+    with pytest.raises(EnvError, match="call reset before the next step"):
+        env.step(action)
+    assert env.reset(options=task)[0] == first
+    env.step("look")
