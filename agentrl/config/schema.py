@@ -4,13 +4,11 @@ The section `algorithm` is the chosen algorithm's own `Config`, which stays with
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, get_args
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
-    ConfigDict,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
@@ -20,32 +18,12 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from agentrl import registry, resources
-from agentrl.errors import NotFound
+from agentrl.config.section import Section, found_by
 
-
-def _found_by(lookup: Callable[[str], object]) -> AfterValidator:
-    """Refuses a name that `lookup` does not find, in its words."""
-
-    def check(name: str) -> str:
-        try:
-            lookup(name)
-        except NotFound as error:
-            raise ValueError(str(error)) from error
-        return name
-
-    return AfterValidator(check)
-
-
-EngineName = Annotated[str, _found_by(lambda name: registry.require("engines", name))]
-TrackerName = Annotated[str, _found_by(lambda name: registry.require("trackers", name))]
-PromptName = Annotated[str, _found_by(resources.prompt_path)]
+EngineName = Annotated[str, found_by(lambda name: registry.require("engines", name))]
+TrackerName = Annotated[str, found_by(lambda name: registry.require("trackers", name))]
+PromptName = Annotated[str, found_by(resources.prompt_path)]
 Frac = Annotated[float, Field(ge=0, le=1)]
-
-
-class Section(BaseModel):
-    """Settings that belong together: immutable, and no key is taken that does not exist."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
 
 
 class EnvConfig(Section):

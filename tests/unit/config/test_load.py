@@ -235,3 +235,17 @@ def test_filters_with_effect_are_taken(write):
     told = ["filters.accuracy_band=[0.05, 0.8]", "rollout.group_size=2", "filters.repetition=0.2"]
     filters = load_config(write("x.yaml", MINIMAL), told).config.filters
     assert (filters.accuracy_band, filters.repetition, filters.overlong) == ((0.05, 0.8), 0.2, False)
+
+
+def test_autocast_without_effect_is_refused(write):
+    path = write("x.yaml", MINIMAL)
+    (line,) = problems(path, "training.autocast=true", "model.dtype=bfloat16")[1:]
+    assert "training.autocast: no effect, model.dtype bfloat16 computes in it already; leave it out" in line
+    assert load_config(path, ["training.autocast=true"]).config.training.autocast
+
+
+def test_a_section_within_a_section_is_checked_like_any_other(write):
+    path = write("x.yaml", MINIMAL)
+    assert load_config(path, ["model.lora={rank: 8, targets: [q_proj]}"]).config.model.lora.targets == ("q_proj",)
+    assert load_config(path, ["model.lora.rank=8"]).config.model.lora.alpha == 32
+    assert "Did you mean 'rank'?" in problems(path, "model.lora={ranc: 8}")[1]
