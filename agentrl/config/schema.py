@@ -189,8 +189,8 @@ class TrainingConfig(Section):
     """Multiply in bfloat16, on weights that stay float32: some twice as fast, with errors of 1 % in gradients. False by
     default."""
     gradient_checkpointing: bool = False
-    """Keep each layer's input only and compute the rest again in the backward pass: less memory, a third more time.
-    False by default."""
+    """Keep each layer's input only and compute the rest again in the backward pass: less memory, up to a third
+    more time. False by default."""
     compile: bool = False
     """Let torch.compile make the update's passes faster; the first ones take minutes. False by default."""
     old_logprobs: Literal["recompute", "rollout"] = "recompute"

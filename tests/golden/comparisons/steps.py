@@ -83,7 +83,7 @@ def step(
     planned = plan(algorithm, batch, advantages, current.detach())
     output = step_loss(algorithm, planned, current)
     (gradient,) = torch.autograd.grad(output.loss, logprobs)
-    sums: Mapping[str, Tensor] = planned.sums or output.sums
+    sums: Mapping[str, Tensor] = {**planned.sums, **output.sums}
     return {
         "advantages": advantages,
         "policy_loss": sums["policy_loss"],

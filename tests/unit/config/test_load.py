@@ -276,3 +276,17 @@ def test_a_section_is_read_from_a_file_and_its_mistakes_are_found_by_line(tmp_pa
     assert "2 problems" in message
     assert f"{path}:4: books.one.max_turn: unknown key. Did you mean 'max_turns'?" in message
     assert f"{path}:5: book: unknown key. Did you mean 'books'?" in message
+
+
+def test_autocast_without_effect_is_refused(write):
+    path = write("x.yaml", MINIMAL)
+    (line,) = problems(path, "training.autocast=true", "model.dtype=bfloat16")[1:]
+    assert "training.autocast: no effect, model.dtype bfloat16 computes in it already; leave it out" in line
+    assert load_config(path, ["training.autocast=true"]).config.training.autocast
+
+
+def test_a_section_within_a_section_is_checked_like_any_other(write):
+    path = write("x.yaml", MINIMAL)
+    assert load_config(path, ["model.lora={rank: 8, targets: [q_proj]}"]).config.model.lora.targets == ("q_proj",)
+    assert load_config(path, ["model.lora.rank=8"]).config.model.lora.alpha == 32
+    assert "Did you mean 'rank'?" in problems(path, "model.lora={ranc: 8}")[1]
