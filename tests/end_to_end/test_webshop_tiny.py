@@ -32,9 +32,9 @@ def test_the_tiny_policy_learns_to_shop(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(logging.getLogger("agentrl"), "handlers", [])
     monkeypatch.setattr(logging.getLogger("agentrl_envs"), "handlers", [])
-    fewer = ["training.steps=8", "tasks.eval_in=null", "tasks.eval_out=null"]
+    fewer = ["training.steps=16", "tasks.eval_in=null", "tasks.eval_out=null"]
     assert main(["train", "webshop/tiny", "--set", *fewer]) == 0
     steps = [json.loads(line) for line in Path("runs/latest/metrics.jsonl").read_text().splitlines()]
-    first, last = steps[0], steps[7]
-    assert last["rollout/success_rate"] - first["rollout/success_rate"] > 0.1
-    assert last["rollout/score"] - first["rollout/score"] > 0.1
+    for metric in ("rollout/score", "rollout/success_rate"):
+        first, last = (sum(step[metric] for step in some) / 4 for some in (steps[:4], steps[12:16]))
+        assert last - first > 0.08, metric
