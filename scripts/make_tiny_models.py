@@ -1,21 +1,16 @@
-"""Writes the tiny policies before they have learned anything, and ships what has been made of them.
+"""Writes the tiny ALFWorld policy before it has learned anything, and ships what has been made of it.
 
     python scripts/make_tiny_models.py new runs/tiny_init
     agentrl sft alfworld/tiny_sft --set model.path=runs/tiny_init
     python scripts/make_tiny_models.py ship runs/latest/checkpoints/step_002500 configs/models/tiny-alfworld
 
-`new` makes a word-level tokenizer and random weights, with `--world webshop` those of the tiny WebShop policy; `ship`
-keeps a checkpoint's weights in bfloat16.
+`new` makes a word-level tokenizer and random weights; `ship` keeps a checkpoint's weights in bfloat16.
 
-`tiny_words.txt` holds every word of ALFWorld's texts and commands, official and generated games alike;
-`tiny_webshop_words.txt` those of generated WebShop catalogues. The tokenizers lower their text and drop punctuation and
-words that carry nothing here and lengthen the text. WebShop's keeps brackets, which its actions need, cuts numbers into
-pairs of digits, and ids of products into B0 and their three syllables, so that they can be copied.
+`tiny_words.txt` holds every word of ALFWorld's texts and commands, official and generated games alike. The tokenizer
+lowers its text and drops punctuation and the words a, an, the and and, which carry nothing here and double the length.
 """
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -31,39 +26,18 @@ CHAT_TEMPLATE = (
 )
 
 
-@dataclass(frozen=True)
-class World:
-    """What a tokenizer is made for."""
-
-    words: str
-    """File of all words, beside this script."""
-    dropped: tuple[str, ...]
-    """Patterns of what the lowered text loses."""
-    pieces: str | None = None
-    """Pattern of what words are cut into; None leaves them whole."""
-
-
-WORLDS = {
-    "alfworld": World("tiny_words.txt", (r"[^a-z0-9]", r"\b(a|an|the|and)\b")),
-    "webshop": World(
-        "tiny_webshop_words.txt",
-        (r"\[sep\]", r"[^a-z0-9\[\]]", r"\b(instruction|find|me|and|dollars|total|rating|n|a|s)\b"),
-        r"b0|(?<=b0)[a-z]{3}|(?<=b0[a-z]{3})[a-z]{3}|(?<=b0[a-z]{6})[a-z]{2}|[0-9]{1,2}|[a-z]+|\[|\]",
-    ),
-}
-
-
-def make_tokenizer(words: Sequence[str], world: World = WORLDS["alfworld"]) -> PreTrainedTokenizerFast:
-    """Gives a tokenizer whose tokens are the words, and whose chat is `<obs> text <act> action <eot> ...`.
-
-    What the text loses, and what words are cut into, is as in the world.
-    """
+def make_tokenizer(words: list[str]) -> PreTrainedTokenizerFast:
+    """Gives a tokenizer whose tokens are the words, and whose chat is `<obs> text <act> action <eot> <obs> ...`."""
     vocabulary = {word: number for number, word in enumerate([*SPECIAL, *words])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    drop = [normalizers.Replace(Regex(pattern), " ") for pattern in world.dropped]
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), *drop])
-    split = [pre_tokenizers.Split(Regex(world.pieces), "isolated")] if world.pieces else []
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), *split])
+    tokenizer.normalizer = normalizers.Sequence(
+        [
+            normalizers.Lowercase(),
+            normalizers.Replace(Regex(r"[^a-z0-9]"), " "),
+            normalizers.Replace(Regex(r"\b(a|an|the|and)\b"), " "),
+        ]
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token="<pad>",
@@ -98,8 +72,8 @@ def make_model(num_words: int, *, hidden: int, layers: int, seed: int) -> LlamaF
 
 def new(arguments: argparse.Namespace) -> None:
     """Writes the tokenizer and random weights."""
-    world = WORLDS[arguments.world]
-    tokenizer = make_tokenizer((Path(__file__).parent / world.words).read_text().split(), world)
+    words = (Path(__file__).parent / "tiny_words.txt").read_text().split()
+    tokenizer = make_tokenizer(words)
     model = make_model(len(tokenizer), hidden=arguments.hidden, layers=arguments.layers, seed=arguments.seed)
     tokenizer.save_pretrained(arguments.folder)
     model.save_pretrained(arguments.folder)
@@ -120,7 +94,6 @@ def main() -> None:
     verbs = parser.add_subparsers(required=True)
     verb = verbs.add_parser("new", help="a tokenizer and random weights")
     verb.add_argument("folder", type=Path)
-    verb.add_argument("--world", choices=list(WORLDS), default="alfworld", help="whose words; alfworld by default")
     verb.add_argument("--hidden", type=int, default=128)
     verb.add_argument("--layers", type=int, default=4)
     verb.add_argument("--seed", type=int, default=0)

@@ -83,6 +83,7 @@ RUNS = {
     "agentrl train alfworld/tiny_real": Run((*SMALL, *UNMEASURED), needs_data=True),
     "agentrl eval quickstart --policy expert --split all": Run(("--limit", "4")),
     "agentrl train zerotir/tiny": Run((*SMALL, *UNMEASURED)),
+    "agentrl train webshop/tiny": Run((*SMALL, *UNMEASURED)),
     "agentrl envs new my_env": Run(),
     "agentrl envs check my_env:me/MyEnv-v0": Run(before=(("agentrl", "envs", "new", "my_env"),)),
     "agentrl envs check agentrl/ALFWorld-v0": Run(),
