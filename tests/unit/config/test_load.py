@@ -287,6 +287,9 @@ def test_autocast_without_effect_is_refused(write):
 
 def test_a_section_within_a_section_is_checked_like_any_other(write):
     path = write("x.yaml", MINIMAL)
-    assert load_config(path, ["model.lora={rank: 8, targets: [q_proj]}"]).config.model.lora.targets == ("q_proj",)
-    assert load_config(path, ["model.lora.rank=8"]).config.model.lora.alpha == 32
+    for override in ("model.lora={rank: 8, targets: [q_proj]}", "model.lora.rank=8"):
+        lora = load_config(path, [override]).config.model.lora
+        assert lora is not None
+        assert (lora.rank, lora.alpha) == (8, 32)
+        assert (lora.targets == ("q_proj",)) == ("targets" in override)
     assert "Did you mean 'rank'?" in problems(path, "model.lora={ranc: 8}")[1]
