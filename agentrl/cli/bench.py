@@ -17,7 +17,7 @@ EXAMPLE = "agentrl bench env ALFWorld --seconds 5"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="env|rollout|update|loss")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="env|rollout|update|loss|episodes|growth")
     env = actions.add_parser("env", help="steps a second of an environment", example=EXAMPLE)
     env.add_argument("id", metavar="NAME", help="e.g. ALFWorld, or a whole id")
     env.add_argument("--seconds", type=real(0.001), default=3.0, metavar="S", help="of each part; 3 by default")
@@ -30,14 +30,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for one in (rollout, update):
         one.add_argument("--repeats", type=whole(1), default=3, metavar="N", help="tells the median of N; 3 by default")
     loss.add_argument("--repeats", type=whole(1), default=10, metavar="N", help="tells the least of N; 10 by default")
-    for one in (env, rollout, update, loss):
+    episodes = actions.add_parser(
+        "episodes",
+        help="episodes a second of ALFWorld, against a loop with barriers and, where it is installed, TRL's",
+        example="agentrl bench episodes --model runs/smollm2 --turns 10 --tokens 16",
+    )
+    episodes.add_argument(
+        "--model",
+        metavar="FOLDER",
+        help="a model that is told the rules; by default the tiny one that has learned them",
+    )
+    episodes.add_argument("--episodes", type=whole(2), default=64, metavar="N", help="games at once; 64 by default")
+    episodes.add_argument("--turns", type=whole(3), default=16, metavar="N", help="games have 2 to N; 16 by default")
+    episodes.add_argument("--tokens", type=whole(1), default=10, metavar="N", help="most of a turn; 10 by default")
+    episodes.add_argument("--repeats", type=whole(1), default=3, metavar="N", help="tells the best of N; 3 by default")
+    growth = actions.add_parser(
+        "growth",
+        help="time and memory of a training step of 1, 2, 4 and 8 times as many episodes",
+        example="agentrl bench growth",
+    )
+    growth.add_argument("--episodes", type=whole(2), default=32, metavar="N", help="of the smallest; 32 by default")
+    for one in (env, rollout, update, loss, episodes, growth):
         add_json(one)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measures."""
-    if arguments.action == "loss":
-        return _losses(arguments)
+    if arguments.action in ("loss", "episodes", "growth"):
+        return {"loss": _losses, "episodes": _episodes, "growth": _growth}[arguments.action](arguments)
     found = _measure(arguments)
     if arguments.json:
         as_json({"bench": arguments.action, **found})
@@ -52,13 +72,39 @@ def _losses(arguments: argparse.Namespace) -> int:
     from agentrl.bench.losses import measure_losses
 
     rows = measure_losses(repeats=arguments.repeats)
+    missing = (
+        "" if "verl_s" in rows[0] else "verl is not installed, so there is nothing to compare with: pip install verl"
+    )
+    return _show(arguments, rows, missing)
+
+
+def _episodes(arguments: argparse.Namespace) -> int:
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    from agentrl.bench.rollouts import TRL_INSTALL, measure_episodes, workload
+
+    overrides = [f"engine.max_tokens={arguments.tokens}"]
+    overrides += [f"model.path={arguments.model}"] if arguments.model else []
+    config = "alfworld/tiny_smollm2" if arguments.model else "quickstart"
+    work = workload(config, overrides, num_episodes=arguments.episodes, most_turns=arguments.turns)
+    rows = measure_episodes(work, repeats=arguments.repeats)
+    found = {row["loop"] for row in rows}
+    return _show(arguments, rows, "" if "trl" in found else f"TRL is not installed, so it was left out: {TRL_INSTALL}")
+
+
+def _growth(arguments: argparse.Namespace) -> int:
+    from agentrl.bench.growth import measure_growth
+
+    return _show(arguments, measure_growth(arguments.episodes))
+
+
+def _show(arguments: argparse.Namespace, rows: list[dict[str, Any]], missing: str = "") -> int:
     if arguments.json:
-        as_json({"bench": "loss", "rows": rows})
+        as_json({"bench": arguments.action, "rows": rows})
         return 0
     written = [[f"{value:.3g}" if isinstance(value, float) else str(value) for value in row.values()] for row in rows]
     table([tuple(rows[0]), *map(tuple, written)])
-    if "verl_s" not in rows[0]:
-        say("verl is not installed, so there is nothing to compare with: pip install verl")
+    if missing:
+        say(missing)
     return 0
 
 

@@ -37,3 +37,22 @@ def test_the_loss_core_is_measured_alone_where_no_peer_is_installed(agentrl):
 
 def test_an_unknown_environment_is_answered_with_the_nearest(agentrl):
     assert "Did you mean 'Guess'?" in agentrl.fails("bench", "env", "Gess")
+
+
+def test_loops_play_the_same_games_and_agentrls_prompts_no_finished_episode(agentrl):
+    words = ["episodes", "--episodes", "4", "--turns", "4", "--repeats", "1", "--json"]
+    rows = {row["loop"]: row for row in json.loads(agentrl("bench", *words))["rows"]}
+    # 2 to 4 turns each, where the barrier's last as long as the longest
+    assert 8 <= rows["agentrl"]["turns"] <= rows["barrier"]["turns"]
+    assert rows["barrier"]["turns"] % 4 == 0
+    assert rows["agentrl"]["speedup"] == 1.0
+    speedup = rows["barrier"]["seconds"] / rows["agentrl"]["seconds"]
+    assert rows["barrier"]["speedup"] == pytest.approx(speedup)
+
+
+@pytest.mark.slow
+def test_growth_is_told_for_four_sizes(agentrl):
+    rows = json.loads(agentrl("bench", "growth", "--episodes", "2", "--json"))["rows"]
+    assert [row["episodes"] for row in rows] == [2, 4, 8, 16]
+    assert (rows[0]["time_growth"], rows[0]["memory_growth"]) == (1.0, 1.0)
+    assert all(row["ms_per_episode"] == pytest.approx(1000 * row["step_s"] / row["episodes"]) for row in rows)
