@@ -106,6 +106,14 @@ class RolloutConfig(Section):
     """Episodes of each task in a step. 1 by default; algorithms that compare a group need 2 or more, 8 is usual."""
     concurrency: PositiveInt = 64
     """Episodes played at a time. Changes the speed only, never the episodes; 64 by default, which fills one GPU."""
+    env_workers: NonNegativeInt = 0
+    """Processes that environments run in, for those that keep a processor busy. 0, the default, runs them in this one,
+    which is faster where a step takes less than a millisecond."""
+    step_timeout_s: PositiveFloat = 300.0
+    """Seconds a reset or a step of the environment may take, before its episode ends as a timeout, which is counted and
+    not trained on. 300 by default: well beyond what a slow tool takes."""
+    episode_timeout_s: PositiveFloat | None = None
+    """Seconds a whole episode may take, sampling included; it then ends as a timeout. None, the default: no limit."""
 
 
 class RewardConfig(Section):
