@@ -17,7 +17,9 @@ EXAMPLE = "agentrl bench env ALFWorld --seconds 5"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="env|rollout|update|loss|episodes|growth")
+    actions = parser.add_subparsers(
+        dest="action", required=True, metavar="env|rollout|update|loss|episodes|growth|machine"
+    )
     env = actions.add_parser("env", help="steps a second of an environment", example=EXAMPLE)
     env.add_argument("id", metavar="NAME", help="e.g. ALFWorld, or a whole id")
     env.add_argument("--seconds", type=real(0.001), default=3.0, metavar="S", help="of each part; 3 by default")
@@ -50,7 +52,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         example="agentrl bench growth",
     )
     growth.add_argument("--episodes", type=whole(2), default=32, metavar="N", help="of the smallest; 32 by default")
-    for one in (env, rollout, update, loss, episodes, growth):
+    machine = actions.add_parser(
+        "machine",
+        help="a step of a random model of Qwen2.5's shape: tokens a second, share of the peak",
+        example="agentrl bench machine --shape 0.5b",
+    )
+    machine.add_argument(
+        "--shape", choices=("tiny", "0.5b", "1.5b"), default="tiny", help="size; tiny by default, the others want a GPU"
+    )
+    machine.add_argument(
+        "--peak", type=real(0.001), metavar="TFLOPS", help="the device's; known for common NVIDIA ones"
+    )
+    for one in (env, rollout, update, loss, episodes, growth, machine):
         add_json(one)
 
 
@@ -113,6 +126,10 @@ def _measure(arguments: argparse.Namespace) -> dict[str, Any]:
         from agentrl.bench.environments import measure_env
 
         return measure_env(_env_id(arguments.id), seconds=arguments.seconds, options=read_options(arguments.option))
+    if arguments.action == "machine":
+        from agentrl.bench.machine import measure_machine
+
+        return measure_machine(arguments.shape, peak_tflops=arguments.peak)
     from agentrl.bench import workloads
 
     measure = {"rollout": workloads.measure_rollout, "update": workloads.measure_update}[arguments.action]
