@@ -49,6 +49,26 @@ def trl_loop(work: Workload) -> Callable[[], dict[str, float]]:
     return play
 
 
+def trl_train(
+    work: Workload, target: float, most_steps: int, *, num_generations: int, learning_rate: float
+) -> list[float]:
+    """Gives the mean reward of each step of TRL's GRPO, up to the first that reaches `target`."""
+    from transformers import TrainerCallback
+
+    trainer = trl_trainer(work, num_generations=num_generations, learning_rate=learning_rate, max_steps=most_steps)
+    rewards: list[float] = []
+
+    class Stop(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+            del args, state, rest
+            rewards.append(sum(game.get_reward() for game in trainer.environments) / len(trainer.environments))
+            control.should_training_stop = rewards[-1] >= target
+
+    trainer.add_callback(Stop())
+    trainer.train()
+    return rewards
+
+
 def trl_trainer(work: Workload, *, num_generations: int, learning_rate: float, max_steps: int) -> Any:
     """Gives TRL's GRPOTrainer on the games, which samples one group-divided batch of all of them a step."""
     from datasets import Dataset  # pyright: ignore[reportMissingImports]
@@ -74,6 +94,7 @@ def trl_trainer(work: Workload, *, num_generations: int, learning_rate: float, m
         generation_kwargs={"max_new_tokens": work.params.max_tokens, "eos_token_id": sorted(work.params.stop_ids)},
         learning_rate=learning_rate,
         lr_scheduler_type="constant",
+        loss_type="grpo",
         max_steps=max_steps,
     )
     return GRPOTrainer(

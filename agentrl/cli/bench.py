@@ -18,7 +18,7 @@ EXAMPLE = "agentrl bench env ALFWorld --seconds 5"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
     actions = parser.add_subparsers(
-        dest="action", required=True, metavar="env|rollout|update|loss|episodes|growth|machine"
+        dest="action", required=True, metavar="env|rollout|update|loss|episodes|growth|reward|machine"
     )
     env = actions.add_parser("env", help="steps a second of an environment", example=EXAMPLE)
     env.add_argument("id", metavar="NAME", help="e.g. ALFWorld, or a whole id")
@@ -32,6 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for one in (rollout, update):
         one.add_argument("--repeats", type=whole(1), default=3, metavar="N", help="tells the median of N; 3 by default")
     loss.add_argument("--repeats", type=whole(1), default=10, metavar="N", help="tells the least of N; 10 by default")
+    for one in (env, rollout, update, loss, *_add_others(actions)):
+        add_json(one)
+
+
+def _add_others(actions: Any) -> list[argparse.ArgumentParser]:
+    """Adds what measures whole rollouts and steps, and gives it."""
     episodes = actions.add_parser(
         "episodes",
         help="episodes a second of ALFWorld, against a loop with barriers and, where it is installed, TRL's",
@@ -52,6 +58,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         example="agentrl bench growth",
     )
     growth.add_argument("--episodes", type=whole(2), default=32, metavar="N", help="of the smallest; 32 by default")
+    reward = actions.add_parser(
+        "reward",
+        help="time until GRPO reaches a reward on Guess, against TRL's trainer, where it is installed",
+        example="agentrl bench reward --target 0.25",
+    )
+    reward.add_argument(
+        "--target", type=real(0.0, 1.0), default=0.25, metavar="R", help="mean of a step; 0.25 by default"
+    )
     machine = actions.add_parser(
         "machine",
         help="a step of a random model of Qwen2.5's shape: tokens a second, share of the peak",
@@ -63,14 +77,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     machine.add_argument(
         "--peak", type=real(0.001), metavar="TFLOPS", help="the device's; known for common NVIDIA ones"
     )
-    for one in (env, rollout, update, loss, episodes, growth, machine):
-        add_json(one)
+    return [episodes, growth, reward, machine]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measures."""
-    if arguments.action in ("loss", "episodes", "growth"):
-        return {"loss": _losses, "episodes": _episodes, "growth": _growth}[arguments.action](arguments)
+    tables = {"loss": _losses, "episodes": _episodes, "growth": _growth, "reward": _reward}
+    if arguments.action in tables:
+        return tables[arguments.action](arguments)
     found = _measure(arguments)
     if arguments.json:
         as_json({"bench": arguments.action, **found})
@@ -102,6 +116,15 @@ def _episodes(arguments: argparse.Namespace) -> int:
     rows = measure_episodes(work, repeats=arguments.repeats)
     found = {row["loop"] for row in rows}
     return _show(arguments, rows, "" if "trl" in found else f"TRL is not installed, so it was left out: {TRL_INSTALL}")
+
+
+def _reward(arguments: argparse.Namespace) -> int:
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    from agentrl.bench.reward import measure_reward
+    from agentrl.bench.rollouts import TRL_INSTALL
+
+    rows = measure_reward(arguments.target)
+    return _show(arguments, rows, "" if len(rows) > 1 else f"TRL is not installed, so it was left out: {TRL_INSTALL}")
 
 
 def _growth(arguments: argparse.Namespace) -> int:

@@ -52,6 +52,12 @@ def test_loops_play_the_same_games_and_agentrls_prompts_no_finished_episode(agen
     assert rows["barrier"]["speedup"] == pytest.approx(speedup)
 
 
+def test_a_reward_that_is_there_from_the_start_takes_one_step(agentrl):
+    first = json.loads(agentrl("bench", "reward", "--target", "0", "--json"))["rows"][0]
+    assert (first["trainer"], first["steps"], first["time_ratio"]) == ("agentrl", 1, 1.0)
+    assert 0 <= first["reached"] <= 1
+
+
 @pytest.mark.slow
 def test_growth_is_told_for_four_sizes(agentrl):
     rows = json.loads(agentrl("bench", "growth", "--episodes", "2", "--json"))["rows"]
