@@ -101,7 +101,7 @@ def trl_trainer(work: Workload, *, num_generations: int, learning_rate: float, m
         model=work.model(),
         reward_funcs=None,
         args=config,
-        train_dataset=Dataset(InMemoryTable.from_pylist(rows[: num_episodes // num_generations]), fingerprint="games"),
+        train_dataset=Dataset(InMemoryTable.from_pylist(rows[::num_generations]), fingerprint="games"),
         processing_class=tool_tokenizer(work.weights.chat),
         environment_factory=environment_class(work),
     )
