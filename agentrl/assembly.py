@@ -1,5 +1,6 @@
 """The parts of a run, built from its configuration: environments, model, engine, agent."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from agentrl.config import RunConfig
 from agentrl.config.schema import FiltersConfig
 from agentrl.engines._base import SamplingParams
 from agentrl.env import TextEnv, make, text_env
+from agentrl.env_workers import EnvWorkers
 from agentrl.errors import ConfigError, NotFound
 from agentrl.lora import add_adapters, has_adapters
 from agentrl.policy import Policy, load_model
@@ -23,19 +25,26 @@ from agentrl.rewards.env import env_rewards
 from agentrl.rewards.function import RewardFunction
 from agentrl.rewards.model import RewardModel
 from agentrl.rewards.scorer import Scorer
-from agentrl.rollout import Collector, EngineAgent, Speaker
+from agentrl.rollout import Collector, Deadlines, EngineAgent, Speaker
 from agentrl.tasks import TaskSet
 from agentrl.trajectory import Trajectory
 
 
 def env_factory(config: RunConfig) -> Callable[[], gymnasium.Env[str, str]]:
     """Gives what makes one more environment of the run."""
-    return lambda: make(config.env.id, max_turns=config.env.max_turns, **config.env.options)
+    # Not a lambda: worker processes get it too.
+    return functools.partial(make, config.env.id, max_turns=config.env.max_turns, **config.env.options)
 
 
 def collector(config: RunConfig) -> Collector:
     """Gives what plays the run's episodes."""
-    return Collector(env_factory(config), env_id=config.env.id, concurrency=config.rollout.concurrency)
+    rollout, make_env = config.rollout, env_factory(config)
+    return Collector(
+        EnvWorkers(make_env, rollout.env_workers).make if rollout.env_workers else make_env,
+        env_id=config.env.id,
+        concurrency=rollout.concurrency,
+        deadlines=Deadlines(rollout.step_timeout_s, rollout.episode_timeout_s),
+    )
 
 
 def one_env(config: RunConfig) -> TextEnv:

@@ -12,6 +12,7 @@ from agentrl.chat import ChatFormat
 from agentrl.engines._base import RolloutEngine, SamplingParams
 from agentrl.env import Actor, CutAction
 from agentrl.env_calls import EnvCalls, EnvFailed
+from agentrl.env_workers import RemoteEnv
 from agentrl.prompts import Prompt
 from agentrl.tasks import Task
 from agentrl.trajectory import Ending, Trajectory, Turn
@@ -132,11 +133,18 @@ class _ActorPlayer:
         return Turn(prompt_ids, ids, (0.0,) * len(ids), observation, text), action
 
 
-class Collector:
-    """Plays tasks with an agent, `concurrency` at a time, in environments that are kept from call to call.
+@dataclass(frozen=True)
+class Deadlines:
+    """How long episodes may take; what takes longer ends as a timeout and is not trained on."""
 
-    A reset or a step that takes longer than `env_timeout_s` counts as hung.
-    """
+    step_s: float = 300.0
+    """A reset or a step of the environment."""
+    episode_s: float | None = None
+    """An episode, the sampling of its turns included; None: as long as it takes."""
+
+
+class Collector:
+    """Plays tasks with an agent, `concurrency` at a time, in environments that are kept from call to call."""
 
     def __init__(
         self,
@@ -144,12 +152,12 @@ class Collector:
         *,
         env_id: str,
         concurrency: int,
-        env_timeout_s: float = 300.0,
+        deadlines: Deadlines = Deadlines(),
     ) -> None:
         self._make_env = make_env
         self._env_id = env_id
         self._concurrency = concurrency
-        self._timeout_s = env_timeout_s
+        self._deadlines = deadlines
         self._envs: list[gymnasium.Env[str, str]] = []
 
     def play(
@@ -163,7 +171,7 @@ class Collector:
         if failed:
             first = failed[0]
             log.warning(
-                "%d of %d episodes failed in the environment and are not trained on; the first, %s: %s",
+                "%d of %d episodes failed or took too long and are not trained on; the first, %s: %s",
                 *(len(failed), len(played), first.task_id, first.info["error"]),
             )
         return played
@@ -174,6 +182,12 @@ class Collector:
             env.close()
         self._envs.clear()
 
+    def _replace(self, number: int) -> None:
+        env = self._envs[number]
+        if isinstance(env, RemoteEnv):
+            env.abandon()
+        self._envs[number] = self._make_env()
+
     async def _play_all(
         self, agent: Agent, tasks: Sequence[Task], on_finished: Callable[[Task, Trajectory], None] | None
     ) -> list[Trajectory]:
@@ -183,9 +197,9 @@ class Collector:
 
         async def one(task: Task) -> Trajectory:
             number = await free.get()
-            trajectory = await play(self._envs[number], agent, task, env_id=self._env_id, timeout_s=self._timeout_s)
+            trajectory = await play(self._envs[number], agent, task, env_id=self._env_id, deadlines=self._deadlines)
             if not trajectory.ending.trainable:  # it may be broken, or busy in its thread for ever
-                self._envs[number] = self._make_env()
+                self._replace(number)
             free.put_nowait(number)
             if on_finished:
                 on_finished(task, trajectory)
@@ -194,12 +208,25 @@ class Collector:
         return list(await asyncio.gather(*(one(task) for task in tasks)))
 
 
-async def play(env: gymnasium.Env[str, str], agent: Agent, task: Task, *, env_id: str, timeout_s: float) -> Trajectory:
+async def play(
+    env: gymnasium.Env[str, str], agent: Agent, task: Task, *, env_id: str, deadlines: Deadlines
+) -> Trajectory:
     """Plays one episode. An environment that raises or hangs ends it with ENV_ERROR or TIMEOUT; nothing is lost."""
-    calls = EnvCalls(env, timeout_s=timeout_s)
-    player = agent.player(task.seed)
     turns: list[Turn] = []
     about: dict[str, Any] = {}
+    clock = asyncio.timeout(deadlines.episode_s)
+    try:
+        async with clock:
+            ending = await _play(EnvCalls(env, timeout_s=deadlines.step_s), agent.player(task.seed), task, turns, about)
+    except TimeoutError:
+        if not clock.expired():
+            raise
+        about["error"], ending = f"not over after {deadlines.episode_s:g} s", Ending.TIMEOUT
+    return Trajectory(env_id, task.id, task.seed, task.group, tuple(turns), ending, about)
+
+
+async def _play(calls: EnvCalls, player: Player, task: Task, turns: list[Turn], about: dict[str, Any]) -> Ending:
+    """Plays on until the end, which it gives; appends what is played to `turns` and what is known to `about`."""
     try:
         observation, info = await calls.reset(task)
         about |= {key: info[key] for key in ("task", "task_type") if key in info}
@@ -212,10 +239,9 @@ async def play(env: gymnasium.Env[str, str], agent: Agent, task: Task, *, env_id
             flags = {key: bool(info[key]) for key in ("success", "inadmissible") if key in info}
             flags |= {"format_invalid": True, "inadmissible": False} if action is None else {"format_invalid": False}
             turns.append(replace(turn, reward=reward, info={**turn.info, **flags}, reports=calls.reported(info)))
-        ending = Ending.TERMINATED if terminated else Ending.MAX_TURNS
+        return Ending.TERMINATED if terminated else Ending.MAX_TURNS
     except ContextFull:
-        ending = Ending.CONTEXT_FULL
+        return Ending.CONTEXT_FULL
     except EnvFailed as failure:
         about["error"] = str(failure)
-        ending = failure.ending
-    return Trajectory(env_id, task.id, task.seed, task.group, tuple(turns), ending, about)
+        return failure.ending

@@ -1,62 +1,50 @@
-"""Measure speed on fixed workloads: an environment's steps, rollouts, updates, engines, the loss against a peer's.
+"""Measure speed on fixed workloads: environments, rollouts, updates, engines, the loss; alone and against peers.
 
 The numbers compare machines, and one version with the next; take them while nothing else runs.
 """
 
 import argparse
-import os
 from typing import Any
 
+from agentrl.cli import comparisons
 from agentrl.cli.envs import env_ids
 from agentrl.cli.parser import add_json, add_options, read_options, real, whole
 from agentrl.cli.terminal import as_json, facts, say, table
 from agentrl.errors import NotFound, did_you_mean
 
 EXAMPLE = "agentrl bench env ALFWorld --seconds 5"
+ACTIONS = ("env", "rollout", "update", "machine", *comparisons.MEASURES)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="env|rollout|update|updates|engines|loss")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(ACTIONS))
     env = actions.add_parser("env", help="steps a second of an environment", example=EXAMPLE)
     env.add_argument("id", metavar="NAME", help="e.g. ALFWorld, or a whole id")
     env.add_argument("--seconds", type=real(0.001), default=3.0, metavar="S", help="of each part; 3 by default")
     add_options(env)
     rollout = actions.add_parser("rollout", help="tokens a second of playing", example="agentrl bench rollout --json")
     update = actions.add_parser("update", help="tokens a second of learning", example="agentrl bench update --json")
-    updates = actions.add_parser(
-        "updates", help="chunks, packing and playing ahead against plain ways", example="agentrl bench updates --json"
+    for one in (rollout, update):
+        one.add_argument("--repeats", type=whole(1), default=3, metavar="N", help="tells the median of N; 3 by default")
+    machine = actions.add_parser(
+        "machine",
+        help="a step of a random model of Qwen2.5's shape: tokens a second, share of the peak",
+        example="agentrl bench machine --shape 0.5b",
     )
-    loss = actions.add_parser(
-        "loss", help="advantages, loss and gradient against verl's, where it is installed", example="agentrl bench loss"
-    )
-    engines = actions.add_parser(
-        "engines", help="vLLM against Hugging Face, where vLLM is installed", example="agentrl bench engines --json"
-    )
-    engines.add_argument(
-        "--model", default="tiny-alfworld", metavar="PATH", help="a shipped model, a folder or a hub id"
-    )
-    engines.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32", help="float32 by default")
-    repeats = {
-        rollout: ("median", 3),
-        update: ("median", 3),
-        updates: ("least", 2),
-        engines: ("best", 3),
-        loss: ("least", 10),
-    }
-    for one, (told, default) in repeats.items():
-        text = f"tells the {told} of N; {default} by default"
-        one.add_argument("--repeats", type=whole(1), default=default, metavar="N", help=text)
-    for one in (env, *repeats):
+    sizes = "size; tiny by default, the others want a GPU"
+    machine.add_argument("--shape", choices=("tiny", "0.5b", "1.5b"), default="tiny", help=sizes)
+    peak = "the device's; known for common NVIDIA ones"
+    machine.add_argument("--peak", type=real(0.001), metavar="TFLOPS", help=peak)
+    for one in (env, rollout, update, machine, *comparisons.add_parsers(actions)):
         add_json(one)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measures."""
-    if arguments.action in ("loss", "updates"):
-        return _comparison(arguments)
-    if arguments.action == "engines":
-        return _engines(arguments)
+    if arguments.action in comparisons.MEASURES:
+        _tell(arguments, *comparisons.MEASURES[arguments.action](arguments))
+        return 0
     found = _measure(arguments)
     if arguments.json:
         as_json({"bench": arguments.action, **found})
@@ -66,45 +54,17 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _comparison(arguments: argparse.Namespace) -> int:
-    """Shows rows of which each compares ours with another way."""
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's profiler, which measures memory, talks a lot
-    if arguments.action == "loss":
-        from agentrl.bench.losses import measure_losses as measure
-    else:
-        from agentrl.bench.updates import measure_updates as measure
-    rows = measure(repeats=arguments.repeats)
+def _tell(arguments: argparse.Namespace, rows: list[dict[str, Any]], missing: str) -> None:
+    """Shows rows, and what was missing for more of them."""
     if arguments.json:
         as_json({"bench": arguments.action, "rows": rows})
-        return 0
+        return
     names = list(dict.fromkeys(name for row in rows for name in row))
     written = [[row.get(name, "") for name in names] for row in rows]
     told = [[f"{value:.3g}" if isinstance(value, float) else str(value) for value in row] for row in written]
     table([tuple(names), *map(tuple, told)])
-    if arguments.action == "loss" and "verl_s" not in rows[0]:
-        say("verl is not installed, so there is nothing to compare with: pip install verl")
-    return 0
-
-
-def _engines(arguments: argparse.Namespace) -> int:
-    from dataclasses import asdict
-
-    from agentrl import assembly
-    from agentrl.bench.engines import measure_engines
-    from agentrl.engines import _vllm_install
-    from agentrl.policy import Policy, load_model
-
-    policy = Policy(load_model(assembly.find_model(arguments.model), arguments.dtype))
-    rows = [asdict(row) for row in measure_engines(policy, repeats=arguments.repeats)]
-    if arguments.json:
-        about = {"model": arguments.model, "dtype": arguments.dtype, "vllm": _vllm_install.version()}
-        as_json({"bench": "engines", **about, "rows": rows})
-        return 0
-    written = [[f"{value:.3g}" if isinstance(value, float) else str(value) for value in row.values()] for row in rows]
-    table([tuple(rows[0]), *map(tuple, written)])
-    if len(rows) == 1:
-        say(_vllm_install.status())
-    return 0
+    if missing:
+        say(missing)
 
 
 def _measure(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -112,6 +72,10 @@ def _measure(arguments: argparse.Namespace) -> dict[str, Any]:
         from agentrl.bench.environments import measure_env
 
         return measure_env(_env_id(arguments.id), seconds=arguments.seconds, options=read_options(arguments.option))
+    if arguments.action == "machine":
+        from agentrl.bench.machine import measure_machine
+
+        return measure_machine(arguments.shape, peak_tflops=arguments.peak)
     from agentrl.bench import workloads
 
     measure = {"rollout": workloads.measure_rollout, "update": workloads.measure_update}[arguments.action]

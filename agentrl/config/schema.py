@@ -90,6 +90,14 @@ class RolloutConfig(Section):
     """Updates by which the weights that sampled a token may be behind when it is trained on. 0, the default, plays and
     learns in turn, so that a seed decides a run; 1 or more plays later steps meanwhile, with new weights as they come.
     algorithm.correction can weigh such tokens."""
+    env_workers: NonNegativeInt = 0
+    """Processes that environments run in, for those that keep a processor busy. 0, the default, runs them in this one,
+    which is faster where a step takes less than a millisecond."""
+    step_timeout_s: PositiveFloat = 300.0
+    """Seconds a reset or a step of the environment may take, before its episode ends as a timeout, which is counted and
+    not trained on. 300 by default: well beyond what a slow tool takes."""
+    episode_timeout_s: PositiveFloat | None = None
+    """Seconds a whole episode may take, sampling included; it then ends as a timeout. None, the default: no limit."""
 
 
 class RewardConfig(Section):

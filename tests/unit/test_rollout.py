@@ -16,7 +16,7 @@ from agentrl.env import CutAction, TextEnv
 from agentrl.errors import NotFound
 from agentrl.policy import load_model
 from agentrl.prompts import Prompt
-from agentrl.rollout import ActorAgent, Collector, EngineAgent, Speaker
+from agentrl.rollout import ActorAgent, Collector, Deadlines, EngineAgent, Speaker
 from agentrl.tally import Tally
 from agentrl.tasks import Task
 from agentrl.trajectory import Ending, Trajectory, Turn
@@ -78,7 +78,7 @@ def release() -> Iterator[threading.Event]:
 
 
 def collector(make_env: Callable[[], gymnasium.Env[str, str]], **knobs: Any) -> Collector:
-    return Collector(make_env, **{"env_id": "test/Odd-v0", "concurrency": 2, "env_timeout_s": 60.0, **knobs})
+    return Collector(make_env, **{"env_id": "test/Odd-v0", "concurrency": 2, "deadlines": Deadlines(60.0), **knobs})
 
 
 def tasks(*ids: str) -> list[Task]:
@@ -131,12 +131,55 @@ def test_what_an_environment_reports_is_kept_and_must_be_flags_and_numbers(relea
 
 
 def test_a_hung_environment_times_out_and_is_replaced(release: threading.Event) -> None:
-    plays = collector(lambda: Odd(release), env_timeout_s=0.2, concurrency=1)
+    plays = collector(lambda: Odd(release), deadlines=Deadlines(0.2), concurrency=1)
     played = plays.play(FIVE, tasks("hangs", "a", "hangs", "b"))
     assert [one.ending for one in played] == [Ending.TIMEOUT, Ending.TERMINATED, Ending.TIMEOUT, Ending.TERMINATED]
     assert played[0].info["error"] == "no answer within 0.2 s"
     assert Tally(played).endings["timeout"] == 2
     assert plays.play(FIVE, tasks("c"))[0].ending == Ending.TERMINATED
+
+
+def test_an_episode_that_takes_too_long_times_out_with_the_turns_it_had(release: threading.Event) -> None:
+    def slowly(observation: str, info: Mapping[str, Any]) -> str:
+        release.wait(0.2)
+        return "5"
+
+    plays = collector(lambda: Odd(release, max_steps=1000), deadlines=Deadlines(60.0, 0.5), concurrency=1)
+    slow, fast = plays.play(ActorAgent(lambda seed: slowly if seed == 0 else lambda *_: "5"), tasks("a", "truncated"))
+    assert (slow.ending, slow.info["error"]) == (Ending.TIMEOUT, "not over after 0.5 s")
+    assert 1 <= len(slow.turns) < 10
+    assert fast.ending == Ending.MAX_TURNS
+    assert Tally([slow]).endings["timeout"] == 1
+
+
+def test_the_players_own_timeout_is_not_the_episodes(release: threading.Event) -> None:
+    def refuse(observation: str, info: Mapping[str, Any]) -> str:
+        raise TimeoutError("the engine is gone")
+
+    plays = collector(lambda: Odd(release), deadlines=Deadlines(60.0, 60.0))
+    with pytest.raises(TimeoutError, match="the engine is gone"):
+        plays.play(ActorAgent(lambda seed: refuse), tasks("a"))
+
+
+class Lasting(InlineOdd):
+    """An episode has as many steps as its task says."""
+
+    def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[Any, Any]:
+        self._max_steps = int((options or {})["task_id"])
+        return super().reset(seed=seed, options=options)
+
+
+def test_a_finished_episode_costs_no_token_while_others_go_on(tiny_model_dir: Path, release: threading.Event) -> None:
+    model = load_model(tiny_model_dir, "float32")
+    read: list[int] = []
+    model.register_forward_pre_hook(lambda _, args, kwargs: read.append(kwargs["input_ids"].numel()), with_kwargs=True)
+    speaker = Speaker(ChatFormat(load_tokenizer(tiny_model_dir)), Prompt())
+    agent = EngineAgent(HFEngine(model), speaker, SamplingParams(1.0, 4, frozenset()), context_tokens=200)
+    played = collector(lambda: Lasting(release), concurrency=6).play(agent, tasks("1", "2", "3", "4", "5", "6"))
+    assert [len(one.turns) for one in played] == [1, 2, 3, 4, 5, 6]
+    # Every token is read once, but for the last of an episode, which nothing comes after.
+    last = [one.turns[-1] for one in played]
+    assert sum(read) == sum(len(turn.prompt_ids) + len(turn.action_ids) - 1 for turn in last)
 
 
 def test_an_environment_may_give_up_waiting_itself(release: threading.Event) -> None:

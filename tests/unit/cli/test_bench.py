@@ -2,6 +2,8 @@ import json
 
 import pytest
 
+from agentrl.bench.machine import known_peak, update_flops
+
 
 def test_an_environment_is_measured_by_its_short_name(agentrl):
     found = json.loads(agentrl("bench", "env", "Guess", "--seconds", "0.02", "--json"))
@@ -49,3 +51,48 @@ def test_engines_are_measured_and_agree_with_the_trainer(agentrl):
         assert row["mismatch_nats"] < 1e-3
         assert row["many_tokens_per_s"] > row["one_tokens_per_s"] > 0
         assert row["sync_s"] > 0
+
+
+def test_loops_play_the_same_games_and_agentrls_prompts_no_finished_episode(agentrl):
+    words = ["episodes", "--episodes", "4", "--turns", "4", "--repeats", "1", "--json"]
+    rows = {row["loop"]: row for row in json.loads(agentrl("bench", *words))["rows"]}
+    # 2 to 4 turns each, where the barrier's last as long as the longest
+    assert 8 <= rows["agentrl"]["turns"] <= rows["barrier"]["turns"]
+    assert rows["barrier"]["turns"] % 4 == 0
+    assert rows["agentrl"]["speedup"] == 1.0
+    speedup = rows["barrier"]["seconds"] / rows["agentrl"]["seconds"]
+    assert rows["barrier"]["speedup"] == pytest.approx(speedup)
+
+
+def test_a_reward_that_is_there_from_the_start_takes_one_step(agentrl):
+    first = json.loads(agentrl("bench", "reward", "--target", "0", "--json"))["rows"][0]
+    assert (first["trainer"], first["steps"], first["time_ratio"]) == ("agentrl", 1, 1.0)
+    assert 0 <= first["reached"] <= 1
+
+
+@pytest.mark.slow
+def test_growth_is_told_for_four_sizes(agentrl):
+    rows = json.loads(agentrl("bench", "growth", "--episodes", "2", "--json"))["rows"]
+    assert [row["episodes"] for row in rows] == [2, 4, 8, 16]
+    assert (rows[0]["time_growth"], rows[0]["memory_growth"]) == (1.0, 1.0)
+    assert all(row["ms_per_episode"] == pytest.approx(1000 * row["step_s"] / row["episodes"]) for row in rows)
+
+
+def test_a_step_of_a_random_model_is_measured_on_this_machine(agentrl):
+    found = json.loads(agentrl("bench", "machine", "--peak", "2", "--json"))
+    # Four episodes of three turns and four of two, 24 tokens seen and 8 sampled in each.
+    assert found["tokens"] == (4 * 3 + 4 * 2) * (24 + 8)
+    assert found["rollout_action_tokens_per_s"] == pytest.approx(found["rollout_tokens_per_s"] / 4)
+    assert found["mfu"] == pytest.approx(found["update_tflops"] / 2)
+    assert 0 < found["rollout_frac"] < 1
+
+
+def test_operations_of_an_update_are_counted_by_hand():
+    # 6 x 10 parameters x 3 tokens, and 6 x 2 layers x 4 dimensions x 3 x 3
+    assert update_flops(10, 2, 4, [3]) == 180 + 432
+    assert update_flops(10, 2, 4, [3, 3]) == 2 * update_flops(10, 2, 4, [3])
+
+
+def test_a_devices_peak_is_found_by_its_name():
+    assert known_peak("NVIDIA H100 80GB HBM3") == 989.0
+    assert known_peak("abacus") is None
