@@ -48,7 +48,7 @@ class Batch:
     truncated: Bool[Tensor, " B"]
     """Whether the trajectory was cut off by a limit on tokens: a last turn without end, or a full context."""
     old_logprobs: Float[Tensor, "B T"] | None = None
-    """Log-probability under the trainer's weights at the start of the update."""
+    """Log-probability under the trainer's weights at the start of the update; None: those that the update computes."""
     old_entropy: Float[Tensor, "B T"] | None = None
     """Entropy of the trainer's policy where each token was sampled, at the start of the update, in nats."""
     ref_logprobs: Float[Tensor, "B T"] | None = None

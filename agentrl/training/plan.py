@@ -66,10 +66,10 @@ def plan(
     `advantages` are the algorithm's `credit` for these rows; `current_logprobs` the policy's now, which is what tokens
     are ranked by and what a coupled loss is computed from: None where the algorithm does not ask for them.
     """
-    assert batch.old_logprobs is not None, "annotate the batch first"
     config = algorithm.config
     current = batch.old_logprobs if current_logprobs is None else current_logprobs
-    keep = algorithm.keep(batch, advantages, current)
+    # Filters that look at log-probabilities have asked for the current ones.
+    keep = algorithm.keep(batch, advantages, batch.rollout_logprobs if current is None else current)
     weights = token_weights(
         config.aggregate,
         batch.action_mask,
@@ -80,6 +80,7 @@ def plan(
     )
     sums: dict[str, Tensor] = {}
     if config.correction.is_on:
+        assert batch.old_logprobs is not None, "annotate the batch first"
         factor, stays = correct(
             config.correction, batch.old_logprobs, batch.rollout_logprobs, batch.action_mask, batch.trajectory
         )
@@ -88,7 +89,10 @@ def plan(
         sums["corrected"] = (at_bound & stays).sum()
         sums["vetoed"] = (batch.action_mask & ~stays).sum()
     step = OptimizerStep(batch, advantages, keep, weights, sums=sums, value_targets=value_targets)
-    return _coupled(algorithm, step, current) if config.is_coupled else step
+    if not config.is_coupled:
+        return step
+    assert current is not None, "annotate the batch first"
+    return _coupled(algorithm, step, current)
 
 
 def step_loss(algorithm: Algorithm, step: OptimizerStep, logprobs: Float[Tensor, "B T"]) -> LossOutput:
@@ -102,11 +106,10 @@ def step_loss(algorithm: Algorithm, step: OptimizerStep, logprobs: Float[Tensor,
 
 def _loss(algorithm: Algorithm, step: OptimizerStep, logprobs: Float[Tensor, "B T"]) -> LossOutput:
     batch = step.batch
-    assert batch.old_logprobs is not None, "annotate the batch first"
     return policy_loss(
         algorithm.config,
         logprobs=logprobs,
-        old_logprobs=batch.old_logprobs,
+        old_logprobs=logprobs.detach() if batch.old_logprobs is None else batch.old_logprobs,
         advantages=step.advantages,
         action_mask=batch.action_mask,
         keep=step.keep,

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from agentrl.algorithms._base import Algorithm
+from agentrl.algorithms._base import Algorithm, Need
 from agentrl.algorithms._groups import returns_and_groups
 from agentrl.batch import Batch
 from agentrl.config.schema import TrainingConfig
@@ -21,6 +21,9 @@ from agentrl.policy import Critic, Policy
 from agentrl.training.distributed import Ranks
 from agentrl.training.optimizer import set_learning_rate
 from agentrl.training.plan import OptimizerStep, plan, step_loss
+
+OLD_POLICY_UNSEEN: frozenset[Need] = frozenset({"groups", "greedy", "values", "one_update"})
+"""What algorithms may ask of a run without looking at the old policy's log-probabilities."""
 
 
 class Updater:
@@ -60,7 +63,7 @@ class Updater:
         two, the critic's values.
         """
         requires = self._algorithm.requires
-        if self._config.old_logprobs == "recompute" or "entropy" in requires:
+        if (self._config.old_logprobs == "recompute" and not self._is_old_policy_trained) or "entropy" in requires:
             old, entropy = self._evaluated(self.policy, batch)
             batch = replace(batch, old_logprobs=old, old_entropy=entropy)
         if self._config.old_logprobs == "rollout":
@@ -74,6 +77,15 @@ class Updater:
             critic = self.critic
             batch = replace(batch, values=self._by_token(batch, lambda part: (critic(part),))[0])
         return batch
+
+    @property
+    def _is_old_policy_trained(self) -> bool:
+        """Whether the only update starts at the old policy and nothing else asks for its log-probabilities.
+
+        Then they are those that the update computes anyway, and a forward pass is saved.
+        """
+        own_filter = type(self._algorithm).keep is not Algorithm.keep
+        return self._config.minibatches == 1 and not own_filter and self._algorithm.requires <= OLD_POLICY_UNSEEN
 
     def update(self, batch: Batch, *, seed: int) -> dict[str, float]:
         """Makes `minibatches` optimizer steps of an annotated batch and gives their metrics, averaged over tokens.

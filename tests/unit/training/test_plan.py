@@ -125,8 +125,8 @@ def test_a_coupled_loss_without_current_log_probabilities_is_on_policy() -> None
     assert step.slopes[batch.action_mask].tolist() == pytest.approx([-1 / 6] * 3 + [1 / 6] * 3)
 
 
-def test_a_batch_must_be_annotated_first() -> None:
-    batch, algorithm = make_batch([episode(0, [1])]), CRF(CRFConfig())
+def test_a_batch_must_be_annotated_first_where_tokens_are_coupled() -> None:
+    batch, algorithm = make_batch([episode(0, [1])]), coupled()
     with pytest.raises(AssertionError, match="annotate"):
         plan(algorithm, batch, algorithm.credit(batch), None)
 

@@ -1,5 +1,6 @@
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from agentrl.algorithms.spo import SPO, SPOConfig
 from agentrl.algorithms.zcpo import ZCPO, ZCPOConfig
 from agentrl.batch import Batch, make_batch
 from agentrl.config.schema import TrainingConfig
+from agentrl.loss import Correction
 from agentrl.policy import Critic, Policy
 from agentrl.training.distributed import Ranks
 from agentrl.training.update import Updater, micro_batches
@@ -72,15 +74,55 @@ def test_a_models_gradient_does_not_depend_on_micro_batches_or_packing(algorithm
         policy = Policy(tiny_model(NUM_IDS), packed=packed)
         before, reference = flat(policy), Policy(tiny_model(NUM_IDS, seed=1))
         updater = descent(policy, algorithm, reference=reference, micro_batch_tokens=micro_batch_tokens)
-        off_policy = updater.annotate(batch)
-        assert off_policy.old_logprobs is not None
-        shifted = off_policy.old_logprobs + 0.1 * torch.sin(torch.arange(batch.input_ids.shape[1]))
-        updater.update(replace(off_policy, old_logprobs=torch.where(batch.action_mask, shifted, 0.0)), seed=0)
+        with torch.no_grad():
+            shifted = policy(batch)[0] + 0.1 * torch.sin(torch.arange(batch.input_ids.shape[1]))
+        updater.update(
+            replace(updater.annotate(batch), old_logprobs=torch.where(batch.action_mask, shifted, 0.0)), seed=0
+        )
         gradients.append(before - flat(policy))
     size = gradients[0].norm()
     assert size > 0
     for gradient in gradients[1:]:
         assert (gradient - gradients[0]).norm() <= 1e-6 * size
+
+
+@EACH_ALGORITHM
+def test_the_only_update_of_a_batch_needs_no_pass_of_its_own_for_the_old_policy(
+    algorithm: Algorithm, batch: Batch
+) -> None:
+    found: list[tuple[Tensor, dict[str, float]]] = []
+    for is_told in (False, True):
+        policy, reference = Policy(tiny_model(NUM_IDS)), Policy(tiny_model(NUM_IDS, seed=1))
+        updater = descent(policy, algorithm, reference=reference)
+        annotated = updater.annotate(batch)
+        if is_told:
+            with torch.no_grad():
+                old = torch.where(batch.action_mask, policy(batch)[0], 0.0)
+            annotated = replace(annotated, old_logprobs=old)
+        metrics = updater.update(annotated, seed=0)
+        found.append((flat(policy), metrics))
+    (one, metrics), (other, expected) = found
+    torch.testing.assert_close(one, other, rtol=0, atol=1e-7)
+    assert metrics == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "settings", "is_computed"),
+    [
+        (CRF(CRFConfig()), {}, False),
+        (CRF(CRFConfig()), {"minibatches": 2}, True),
+        (CRF(CRFConfig(token_filter="ntf")), {}, True),
+        (GRPO(GRPOConfig()), {}, True),  # tells how far the old policy is from the reference
+        (GRPO(GRPOConfig(kl_estimator="none", kl_coef=0.0)), {}, False),
+        (GRPO(GRPOConfig(kl_estimator="none", kl_coef=0.0, correction=Correction(level="token"))), {}, True),
+    ],
+)
+def test_old_log_probabilities_are_computed_where_something_looks_at_them(
+    algorithm: Algorithm, settings: dict[str, Any], is_computed: bool, batch: Batch
+) -> None:
+    policy, reference = Policy(tiny_model(NUM_IDS)), Policy(tiny_model(NUM_IDS, seed=1))
+    found = descent(policy, algorithm, reference=reference, **settings).annotate(batch)
+    assert (found.old_logprobs is not None) is is_computed
 
 
 def test_annotating_adds_the_policys_and_the_references_log_probabilities(batch: Batch) -> None:
