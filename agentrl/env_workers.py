@@ -3,6 +3,7 @@
 import multiprocessing
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -10,6 +11,11 @@ import gymnasium
 
 from agentrl.env import TextEnv, text_env
 from agentrl.errors import AgentRLError, EnvError
+
+
+class WorkerEnded(EnvError):
+    """The process that an environment was in is no more."""
+
 
 MakeEnv = Callable[[], gymnasium.Env[str, str]]
 
@@ -95,7 +101,7 @@ class _Worker:
         """Gives what an environment answers, or raises what it raises.
 
         Raises:
-            EnvError: the process has ended.
+            WorkerEnded: the process has.
         """
         with self._lock:
             self._busy_with = number
@@ -103,7 +109,7 @@ class _Worker:
                 self._pipe.send((number, what, arguments))
                 answer = self._pipe.recv()
             except (OSError, EOFError) as error:
-                raise EnvError("the worker process of this environment has ended") from error
+                raise WorkerEnded("the worker process of this environment has ended") from error
             finally:
                 self._busy_with = None
         if isinstance(answer, Exception):
@@ -112,8 +118,9 @@ class _Worker:
 
     def close(self, number: int) -> None:
         """Closes an environment; ends the process after the last one."""
-        if number in self._open and self.alive:
-            self.call(number, "close", {})
+        if number in self._open:
+            with suppress(WorkerEnded):
+                self.call(number, "close", {})
         self._open.discard(number)
         if not self._open:
             self._end()

@@ -1,9 +1,9 @@
 """How time and memory of a training step grow with its episodes: each size in a process of its own."""
 
 import multiprocessing
-import resource
 import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 from agentrl import assembly
@@ -46,7 +46,7 @@ def measure_step(num_episodes: int, repeats: int) -> dict[str, float]:
     optimizer = adamw(weights.policy, weight_decay=0.0)
     set_learning_rate(optimizer, 0.0)  # the model stays as it is, so that all steps are alike
     updater = Updater(weights.policy, CRFNTF(CRFNTFConfig()), optimizer, config=TrainingConfig(), ranks=Ranks())
-    before = _peak_mib()
+    before = _reset_peak_mib()
     best: dict[str, float] = {}
     for repeat in range(repeats + 1):
         began = time.perf_counter()
@@ -62,5 +62,14 @@ def measure_step(num_episodes: int, repeats: int) -> dict[str, float]:
     return best | {"peak_mib": _peak_mib() - before}
 
 
+def _reset_peak_mib() -> float:
+    """Makes the peak of this process's memory what it has now, and gives that, in MiB."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return _peak_mib()
+
+
 def _peak_mib() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """Gives the most memory that this process has had since the last reset, in MiB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (line,) = (line for line in lines if line.startswith("VmHWM:"))
+    return int(line.split()[1]) / 1024

@@ -19,7 +19,7 @@ from agentrl.cli.bare import bare_target
 from agentrl.cli.eval_table import print_results
 from agentrl.cli.parser import add_json, whole
 from agentrl.cli.prompted import endpoint_config
-from agentrl.cli.target import Target, add_target, find_agent, find_collector, find_target, policy_name
+from agentrl.cli.target import Target, add_target, check_player, find_agent, find_collector, find_target, policy_name
 from agentrl.cli.terminal import as_json, say
 from agentrl.errors import AgentRLError
 
@@ -69,6 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     from agentrl.evaluation.profiles import Named
     from agentrl.evaluation.records import EpisodeFile
 
+    check_player(arguments)
     profile = Named.load(arguments.profile) if arguments.profile else None
     target = find_measured(arguments)
     if profile:
@@ -178,9 +179,12 @@ def _version(checkpoint: Path | None) -> int | None:
 
 
 def _weights(target: Target, arguments: argparse.Namespace) -> str | None:
+    """Gives what tells a model from others of its name: its weights, or whose server it is on."""
     from agentrl import assembly
     from agentrl.evaluation.protocol import weights_id
 
+    if arguments.policy == "endpoint":
+        return endpoint_config(target.loaded.config, arguments).url
     if arguments.policy != "model":
         return None
     return weights_id(target.checkpoint or assembly.model_source(target.loaded.config))

@@ -118,17 +118,12 @@ def check_run(path: Path) -> None:
         raise NotFound(f"{path}: not a run folder, there is no config.yaml in it; 'runs/latest' is the newest run")
 
 
-def find_agent(target: Target, arguments: argparse.Namespace) -> "Agent":
-    """Gives whoever is to play.
+def check_player(arguments: argparse.Namespace) -> None:
+    """Passes if every option means something to whoever is to play.
 
     Raises:
-        AgentRLError: the arguments contradict each other, or the model cannot be loaded.
+        AgentRLError: one does not.
     """
-    from agentrl import assembly
-    from agentrl.evaluation.players import expert_player, oracle_player, random_player
-    from agentrl.rollout import ActorAgent
-
-    config = target.loaded.config
     spoken = ("model", "endpoint")
     meant_for = {"temperature": spoken, "top_p": spoken, "checkpoint": ("model",), "noise": ("expert",)}
     for option, policies in meant_for.items():
@@ -136,6 +131,19 @@ def find_agent(target: Target, arguments: argparse.Namespace) -> "Agent":
             given, one = option.replace("_", "-"), " or ".join(policies)
             raise AgentRLError(f"--{given}: means nothing to --policy {arguments.policy}; leave it out, or use {one}")
     check_prompted(arguments)
+
+
+def find_agent(target: Target, arguments: argparse.Namespace) -> "Agent":
+    """Gives whoever is to play, after `check_player`.
+
+    Raises:
+        AgentRLError: the model cannot be loaded, or its prompt is missing.
+    """
+    from agentrl import assembly
+    from agentrl.evaluation.players import expert_player, oracle_player, random_player
+    from agentrl.rollout import ActorAgent
+
+    config = target.loaded.config
     if arguments.policy == "endpoint":
         return chat_agent(config, arguments, endpoint_model(config, arguments))
     if arguments.policy == "model":

@@ -79,5 +79,5 @@ def step(
     output.loss.backward()
     assert logprobs.grad is not None
     assert not logprobs.grad[~batch.action_mask].any()
-    sums = planned.sums or output.sums
+    sums = {**output.sums, **planned.sums}
     return Step(float(sums["policy_loss"] + sums["kl_loss"]), by_token(logprobs.grad, batch))

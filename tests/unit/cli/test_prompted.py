@@ -42,7 +42,9 @@ def test_the_key_is_written_nowhere(agentrl, guess, monkeypatch, capsys):
     with serving(says_two) as good, serving(lambda body: refusal) as bad:
         arguments = ["--policy", "endpoint", "--model", "tiny", "--split", "in", "--url"]
         shown = agentrl("eval", str(guess), *arguments, good.url)
-        failed = agentrl.fails("eval", str(guess), *arguments, bad.url)
+        refused = agentrl.fails("eval", str(guess), *arguments, bad.url)
+        failed = agentrl.fails("eval", str(guess), *arguments, bad.url, "--fresh")
+    assert bad.url in refused  # another server is another model, whatever its name: its episodes are not the first's
     assert "bad key ***" in failed
     written = [path.read_text() for path in Path().rglob("*") if path.is_file()]
     assert not [text for text in (shown, failed, *written) if KEY in text]
