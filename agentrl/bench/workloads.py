@@ -86,9 +86,9 @@ def measure_update(*, repeats: int = 3) -> dict[str, float]:
     }
 
 
-def random_model(*, max_tokens: int = 512) -> PreTrainedModel:
-    """Gives the model, the same weights each time."""
-    torch.manual_seed(0)
+def random_model(*, max_tokens: int = 512, seed: int = 0) -> PreTrainedModel:
+    """Gives the model, the same weights for a seed."""
+    torch.manual_seed(seed)
     config = Qwen2Config(
         vocab_size=len(TOKENS),
         hidden_size=128,

@@ -52,6 +52,7 @@ def add_parsers(actions: Any) -> list[argparse.ArgumentParser]:
     )
     mean = "mean of a step; 0.25 by default"
     reward.add_argument("--target", type=real(0.0, 1.0), default=0.25, metavar="R", help=mean)
+    reward.add_argument("--seeds", type=whole(1), default=3, metavar="N", help="sums N runs; 3 by default")
     return [updates, loss, engines, episodes, growth, reward]
 
 
@@ -98,7 +99,7 @@ def _reward(arguments: argparse.Namespace) -> tuple[Rows, str]:
     from agentrl.bench.reward import measure_reward
     from agentrl.bench.rollouts import TRL_INSTALL
 
-    rows = measure_reward(arguments.target)
+    rows = measure_reward(arguments.target, seeds=arguments.seeds)
     return rows, "" if len(rows) > 1 else _without_trl(TRL_INSTALL)
 
 
