@@ -14,37 +14,23 @@ import argparse
 from pathlib import Path
 
 import torch
-from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import Regex, normalizers
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-SPECIAL = ["<pad>", "<unk>", "<obs>", "<act>", "<eot>"]
-CHAT_TEMPLATE = (
-    "{% for message in messages %}"
-    "{% if message.role == 'assistant' %}<act> {{ message.content }}<eot>"
-    "{% else %}<obs> {{ message.content }}{% endif %}"
-    "{% endfor %}{% if add_generation_prompt %}<act>{% endif %}"
-)
+from agentrl.word_tokenizer import SPECIAL, word_tokenizer
 
 
 def make_tokenizer(words: list[str]) -> PreTrainedTokenizerFast:
     """Gives a tokenizer whose tokens are the words, and whose chat is `<obs> text <act> action <eot> <obs> ...`."""
-    vocabulary = {word: number for number, word in enumerate([*SPECIAL, *words])}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    tokenizer.normalizer = normalizers.Sequence(
-        [
-            normalizers.Lowercase(),
-            normalizers.Replace(Regex(r"[^a-z0-9]"), " "),
-            normalizers.Replace(Regex(r"\b(a|an|the|and)\b"), " "),
-        ]
-    )
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="<pad>",
-        unk_token="<unk>",
-        eos_token="<eot>",
-        additional_special_tokens=["<obs>", "<act>"],
-        chat_template=CHAT_TEMPLATE,
+    return word_tokenizer(
+        words,
+        normalizer=normalizers.Sequence(
+            [
+                normalizers.Lowercase(),
+                normalizers.Replace(Regex(r"[^a-z0-9]"), " "),
+                normalizers.Replace(Regex(r"\b(a|an|the|and)\b"), " "),
+            ]
+        ),
     )
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from random import Random
 
 import torch
-from make_tiny_models import CHAT_TEMPLATE, SPECIAL, make_model
-from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+from make_tiny_models import make_model
+from tokenizers import Regex, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from agentrl import assembly
@@ -30,6 +30,7 @@ from agentrl.tasks import TaskSampler
 from agentrl.training.optimizer import adamw
 from agentrl.training.sft import choose_demonstrations, clone
 from agentrl.trajectory import Trajectory
+from agentrl.word_tokenizer import word_tokenizer
 from agentrl_envs.webshop.generate import Knobs, generate
 from agentrl_envs.webshop.words import DEPARTMENTS, STYLES
 
@@ -50,7 +51,7 @@ DROPPED = [
 
 
 def vocabulary() -> list[str]:
-    """Gives every token, those of special meaning first."""
+    """Gives every token, but for those of special meaning."""
     kinds = [kind for department in DEPARTMENTS for kind in department.kinds]
     names = {name for kind in kinds for name in kind.options}
     values = {value for kind in kinds for some in kind.options.values() for value in some}
@@ -59,24 +60,18 @@ def vocabulary() -> list[str]:
     nouns = {kind.noun.lower() for kind in kinds}
     ids = [item["asin"].lower() for item in generate(Knobs(num_products=NUM_IDS)).items]
     words = sorted({*names, *values, *attributes, *queries, *nouns, *STYLES, *BUTTONS, *WORDS})
-    return [*SPECIAL, *ACTIONS, *words, *ids]
+    return [*ACTIONS, *words, *ids]
 
 
-def make_tokenizer(tokens: list[str]) -> PreTrainedTokenizerFast:
+def make_tokenizer(words: list[str]) -> PreTrainedTokenizerFast:
     """Gives the tokenizer, which prefers longer tokens; a chat reads `<obs> page <act> action <eot> ...`."""
-    tokenizer = Tokenizer(models.WordLevel({token: number for number, token in enumerate(tokens)}, unk_token="<unk>"))
     drop = [normalizers.Replace(Regex(pattern), " ") for pattern in DROPPED]
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), *drop])
-    phrases = sorted(set(tokens) - {*SPECIAL, *ACTIONS}, key=len, reverse=True)
+    phrases = sorted({*words} - {*ACTIONS}, key=lambda phrase: (-len(phrase), phrase))
     pattern = "|".join([*map(re.escape, ACTIONS), rf"\b(?:{'|'.join(map(re.escape, phrases))})\b"])
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "removed", invert=True)
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="<pad>",
-        unk_token="<unk>",
-        eos_token="<eot>",
-        additional_special_tokens=["<obs>", "<act>"],
-        chat_template=CHAT_TEMPLATE,
+    return word_tokenizer(
+        words,
+        normalizer=normalizers.Sequence([normalizers.Lowercase(), *drop]),
+        pre_tokenizer=pre_tokenizers.Split(Regex(pattern), "removed", invert=True),
     )
 
 
@@ -130,7 +125,6 @@ def main() -> None:
     parser.add_argument(
         "--steps", type=int, nargs=3, default=(500, 800, 1200), help="of the lessons; 500 800 1200 by default"
     )
-    parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     tokenizer = make_tokenizer(vocabulary())

@@ -14,34 +14,22 @@ import string
 from pathlib import Path
 
 from make_tiny_models import make_model
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import Regex, decoders, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-SPECIAL = ["<pad>", "<unk>", "<obs>", "<act>", "<eot>"]
+from agentrl.word_tokenizer import word_tokenizer
+
 PHRASES = ["Compute ", " * ", "```python\nprint(", ")\n```", "```output\n", "\n```", "\\boxed{"]
-CHAT_TEMPLATE = (
-    "{% for message in messages %}"
-    "{% if message.role == 'assistant' %}<act>{{ message.content }}<eot>{% else %}<obs>{{ message.content }}{% endif %}"
-    "{% endfor %}{% if add_generation_prompt %}<act>{% endif %}"
-)
 
 
 def make_tokenizer() -> PreTrainedTokenizerFast:
     """Gives the tokenizer; a chat reads `<obs>question<act>turn<eot><obs>output<act>...`."""
-    tokens = [*SPECIAL, *PHRASES, *string.printable]
-    vocabulary = {token: number for number, token in enumerate(tokens)}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     escaped = "|".join("".join(f"\\x{ord(character):02x}" for character in phrase) for phrase in PHRASES)
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(f"{escaped}|[\\s\\S]"), "isolated")
-    tokenizer.decoder = decoders.Fuse()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="<pad>",
-        unk_token="<unk>",
-        eos_token="<eot>",
-        additional_special_tokens=["<obs>", "<act>"],
-        chat_template=CHAT_TEMPLATE,
-        clean_up_tokenization_spaces=False,
+    return word_tokenizer(
+        [*PHRASES, *string.printable],
+        gap="",
+        pre_tokenizer=pre_tokenizers.Split(Regex(f"{escaped}|[\\s\\S]"), "isolated"),
+        decoder=decoders.Fuse(),
     )
 
 

@@ -3,36 +3,20 @@
 from pathlib import Path
 
 import torch
-from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import Regex, normalizers
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from agentrl.batch import Batch
 from agentrl.policy import Policy
+from agentrl.word_tokenizer import SPECIAL, word_tokenizer
 
 WORDS = [*"0123456789", "I", "think", "of", "a", "digit", "higher", "lower", "correct"]
-SPECIAL = ["<pad>", "<unk>", "<obs>", "<act>", "<eot>"]
-TEMPLATE = (
-    "{% for message in messages %}"
-    "{% if message.role == 'assistant' %}<act>{{ message.content }}<eot>{% else %}<obs>{{ message.content }}{% endif %}"
-    "{% endfor %}{% if add_generation_prompt %}<act>{% endif %}"
-)
 
 
 def tiny_tokenizer() -> PreTrainedTokenizerFast:
     """Gives a tokenizer of whole words and digits; a chat reads `<obs> text <act> text <eot> <obs> ...`."""
-    vocabulary = {word: number for number, word in enumerate([*SPECIAL, *WORDS])}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    tokenizer.normalizer = normalizers.Replace(Regex(r"[^A-Za-z0-9]"), " ")
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="<pad>",
-        unk_token="<unk>",
-        eos_token="<eot>",
-        additional_special_tokens=["<obs>", "<act>"],
-        chat_template=TEMPLATE,
-    )
+    return word_tokenizer(WORDS, gap="", normalizer=normalizers.Replace(Regex(r"[^A-Za-z0-9]"), " "))
 
 
 def tiny_model(vocab_size: int, *, hidden: int = 32, seed: int = 0) -> LlamaForCausalLM:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from agentrl import assembly
 from agentrl.algorithms.c_rf_ntf import CRFNTF, CRFNTFConfig
-from agentrl.bench.workloads import ROLLOUT, random_model, word_tokenizer
+from agentrl.bench.workloads import ROLLOUT, guess_tokenizer, random_model
 from agentrl.chat import ChatFormat
 from agentrl.config import RunConfig
 from agentrl.config.schema import TrainingConfig
@@ -59,7 +59,7 @@ class _Nothing:
 def _trainer(max_staleness: int) -> Trainer:
     """Gives a run of Guess with the model of the other workloads."""
     config = RunConfig[CRFNTFConfig].model_validate(ROLLOUT)
-    weights = assembly.Weights(Policy(random_model()), ChatFormat(word_tokenizer()))
+    weights = assembly.Weights(Policy(random_model()), ChatFormat(guess_tokenizer()))
     agent, algorithm = assembly.agent(config, weights), CRFNTF(CRFNTFConfig())
     if max_staleness:
         agent = replace(agent, engine=SharedEngine(agent.engine))

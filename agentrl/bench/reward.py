@@ -12,7 +12,7 @@ from agentrl import assembly
 from agentrl.algorithms.grpo import GRPO, GRPOConfig
 from agentrl.batch import make_batch
 from agentrl.bench.rollouts import Workload
-from agentrl.bench.workloads import random_model, word_tokenizer
+from agentrl.bench.workloads import guess_tokenizer, random_model
 from agentrl.chat import ChatFormat
 from agentrl.config.schema import TrainingConfig
 from agentrl.engines._base import SamplingParams
@@ -68,7 +68,7 @@ def measure_reward(target: float, *, seeds: int = 3, most_steps: int = 200) -> l
 
 def guess(seed: int) -> Workload:
     """Gives the tasks, in groups, and the model, the same weights for a seed."""
-    chat = ChatFormat(word_tokenizer())
+    chat = ChatFormat(guess_tokenizer())
     policy = Policy(random_model(seed=seed))
     params = SamplingParams(temperature=1.0, max_tokens=4, stop_ids=chat.stop_ids)
     make_env = functools.partial(make, ENV_ID, max_turns=MOST_TURNS)

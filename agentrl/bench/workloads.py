@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedModel, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
 from agentrl import assembly
@@ -26,12 +25,9 @@ from agentrl.training.distributed import Ranks
 from agentrl.training.optimizer import adamw, set_learning_rate
 from agentrl.training.update import Updater
 from agentrl.trajectory import Ending, Trajectory, Turn
+from agentrl.word_tokenizer import SPECIAL, word_tokenizer
 
-TOKENS = ["<pad>", "<unk>", "<obs>", "<act>", "<eot>", *"0123456789", "higher", "lower", "correct"]
-CHAT_TEMPLATE = (
-    "{% for m in messages %}{% if m.role == 'assistant' %}<act> {{ m.content }}<eot>"
-    "{% else %}<obs> {{ m.content }}{% endif %}{% endfor %}{% if add_generation_prompt %}<act>{% endif %}"
-)
+TOKENS = [*SPECIAL, *"0123456789", "higher", "lower", "correct"]
 ROLLOUT = {
     "env": {"id": "agentrl/Guess-v0"},
     "model": {"path": "random"},
@@ -46,7 +42,7 @@ NUM_TRAJECTORIES, NUM_TURNS, PROMPT_TOKENS, ACTION_TOKENS = 64, 8, 24, 8
 def measure_rollout(*, repeats: int = 3) -> dict[str, float]:
     """Gives action and prompt tokens a second of 64 episodes of Guess, six turns each; the median of `repeats`."""
     config = RunConfig[CRFNTFConfig].model_validate(ROLLOUT)
-    weights = assembly.Weights(Policy(random_model()), ChatFormat(word_tokenizer()))
+    weights = assembly.Weights(Policy(random_model()), ChatFormat(guess_tokenizer()))
     agent, collector = assembly.agent(config, weights), assembly.collector(config)
     tasks = TaskSampler(assembly.task_set(config, "train"), tasks_per_step=NUM_EPISODES, group_size=1, seed=0)
     played: list[Trajectory] = []
@@ -105,19 +101,9 @@ def random_model(*, max_tokens: int = 512, seed: int = 0) -> PreTrainedModel:
     return Qwen2ForCausalLM(config)
 
 
-def word_tokenizer() -> PreTrainedTokenizerFast:
+def guess_tokenizer() -> PreTrainedTokenizerFast:
     """Gives a tokenizer whose tokens are the words of Guess."""
-    words = {word: number for number, word in enumerate(TOKENS)}
-    tokenizer = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="<pad>",
-        unk_token="<unk>",
-        eos_token="<eot>",
-        additional_special_tokens=["<obs>", "<act>"],
-        chat_template=CHAT_TEMPLATE,
-    )
+    return word_tokenizer(TOKENS[len(SPECIAL) :])
 
 
 def _trajectories(rng: np.random.Generator) -> list[Trajectory]:

@@ -18,12 +18,12 @@ from agentrl.prompts import Prompt
 from agentrl.rollout import Collector, EngineAgent, Speaker
 from agentrl.tasks import Task
 from agentrl.trajectory import Ending, Trajectory
+from agentrl.word_tokenizer import SPECIAL, chat_tokenizer
 from agentrl_envs.zerotir.arithmetic import Arithmetic, ArithmeticKnobs
 from agentrl_envs.zerotir.codecs import codec
 from agentrl_envs.zerotir.env import ZeroTIR
 from agentrl_envs.zerotir.problems import Problem
 from agentrl_envs.zerotir.sandbox import Sandbox, SandboxUnavailable
-from tests.tiny import SPECIAL, TEMPLATE
 
 PRINTED = [
     "42",
@@ -73,21 +73,13 @@ def byte_tokenizer() -> PreTrainedTokenizerFast:
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=400,
-        special_tokens=SPECIAL,
+        special_tokens=list(SPECIAL),
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
     texts = [codec(name).write("print(12)") + codec(name).output("\\boxed{3}") for name in PROTOCOLS]
     tokenizer.train_from_iterator(texts * 10, trainer)
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="<pad>",
-        unk_token="<unk>",
-        eos_token="<eot>",
-        additional_special_tokens=["<obs>", "<act>"],
-        chat_template=TEMPLATE,
-        clean_up_tokenization_spaces=False,
-    )
+    return chat_tokenizer(tokenizer, gap="")
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,8 @@ from transformers import PreTrainedTokenizerFast
 from agentrl.chat import ChatFormat, load_tokenizer
 from agentrl.errors import ConfigError
 from agentrl.trajectory import Message
-from tests.tiny import SPECIAL, tiny_tokenizer
+from agentrl.word_tokenizer import SPECIAL
+from tests.tiny import tiny_tokenizer
 
 PAD, UNK, OBS, ACT, EOT = range(len(SPECIAL))
 

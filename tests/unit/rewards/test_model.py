@@ -18,8 +18,9 @@ from agentrl.errors import ConfigError
 from agentrl.rewards.model import RewardModel, conversation
 from agentrl.rewards.scorer import Scorer, reward_metrics
 from agentrl.trajectory import Message, Trajectory
+from agentrl.word_tokenizer import SPECIAL
 from tests.episodes import episode
-from tests.tiny import SPECIAL, tiny_model, tiny_tokenizer, write_tiny_model
+from tests.tiny import tiny_model, tiny_tokenizer, write_tiny_model
 
 PAD, UNK, OBS, ACT, EOT = range(len(SPECIAL))
 CPU = torch.device("cpu")
