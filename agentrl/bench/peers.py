@@ -53,7 +53,7 @@ def trl_train(
     work: Workload, target: float, most_steps: int, *, num_generations: int, learning_rate: float
 ) -> list[float]:
     """Gives the mean reward of each step of TRL's GRPO, up to the first that reaches `target`."""
-    from transformers import TrainerCallback
+    from transformers import PrinterCallback, TrainerCallback
 
     trainer = trl_trainer(work, num_generations=num_generations, learning_rate=learning_rate, max_steps=most_steps)
     rewards: list[float] = []
@@ -65,6 +65,7 @@ def trl_train(
             control.should_training_stop = rewards[-1] >= target
 
     trainer.add_callback(Stop())
+    trainer.remove_callback(PrinterCallback)  # what it prints would stand in our output
     trainer.train()
     return rewards
 
