@@ -1,7 +1,7 @@
 """The conditions of an evaluation, spelled out: two results may be compared when these are equal."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ def conditions(
     *,
     samples: int,
     sampling: Mapping[str, float] | None,
-    profile: Mapping[str, Any] | None = None,
+    told: Sequence[Path] = (),
 ) -> dict[str, Any]:
     """Gives all that decides the episodes, but for who plays and the seed.
 
@@ -32,20 +32,11 @@ def conditions(
         tasks: what is played.
         samples: episodes of each task.
         sampling: `temperature` and `top_p`; None for players that are no language models and read no prompt.
-        profile: name and hash of the published protocol that is followed, if any.
+        told: files that the model is told beside its prompt, such as examples.
     """
-    env, engine = config.env, config.engine
+    env = config.env
     spec = assembly.env_factory(config)().spec
-    prompt = assembly.prompt(config)
-    spoken: dict[str, Any] = {
-        "prompt": env.prompt and prompt_name(env.prompt),
-        "prompt_sha256": env.prompt and hashlib.sha256(resources.prompt_path(env.prompt).read_bytes()).hexdigest(),
-        "history": f"{prompt.window_turns} turns" if prompt.history == "window" else "all turns",
-        "max_tokens": engine.max_tokens,
-        "context_tokens": engine.context_tokens,
-        "temperature": sampling and sampling["temperature"],
-        "top_p": sampling and sampling["top_p"],
-    }
+    spoken = _spoken(config, sampling or {}, told)
     return {
         "env_id": env.id,
         "options": {key: value for key, value in env.options.items() if key not in PLACES},
@@ -54,8 +45,24 @@ def conditions(
         "num_tasks": len(tasks),
         "manifest_sha256": tasks.sha256,
         "samples": samples,
-        "profile": dict(profile) if profile else None,
+        "profile": None,
         **(spoken if sampling else dict.fromkeys(spoken)),
+    }
+
+
+def _spoken(config: RunConfig[Any], sampling: Mapping[str, float], told: Sequence[Path]) -> dict[str, Any]:
+    """Gives the conditions of language models alone."""
+    named, prompt = config.env.prompt, assembly.prompt(config)
+    names = [*([prompt_name(named)] if named else []), *(file.name for file in told)]
+    files = [*([resources.prompt_path(named)] if named else []), *told]
+    return {
+        "prompt": " + ".join(names) or None,
+        "prompt_sha256": hashlib.sha256(b"".join(map(Path.read_bytes, files))).hexdigest() if files else None,
+        "history": f"{prompt.window_turns} turns" if prompt.history == "window" else "all turns",
+        "max_tokens": config.engine.max_tokens,
+        "context_tokens": config.engine.context_tokens,
+        "temperature": sampling.get("temperature"),
+        "top_p": sampling.get("top_p"),
     }
 
 

@@ -99,6 +99,7 @@ def test_a_checkpoint_and_a_model_are_evaluated_without_a_configuration(agentrl,
         {**one, "policy_version": of_run["tasks"][0]["policy_version"]} for one in alone["tasks"]
     ]
     assert of_run["step"] == 2
+    assert "is one itself" in agentrl.fails("eval", str(checkpoint), "--checkpoint", "1")
     told = agentrl("eval", "tiny-alfworld", "--env", "agentrl/ALFWorld-v0", "--limit", "1", *small[:2])
     assert "in_distribution" in told
     assert Path("eval_tiny-alfworld_in_distribution_first1.json").is_file()
