@@ -137,6 +137,9 @@ def test_two_results_are_compared_in_a_sentence(agentrl):
     assert found["difference"] == pytest.approx(1 - found["means"][0])
     assert found["num_tasks"] == 8
     assert not found["lost"]
+    turns = agentrl("compare", "random.json", "expert.json", "--metric", "turns")
+    assert {"higher", "lower"} <= set(turns.split())
+    assert not {"gained", "lost"} & set(turns.split())
     assert "No task changed" in agentrl("compare", "expert.json", "expert.json")
     agentrl("eval", "guess.yaml", "--policy", "expert", "--split", "train", "--limit", "5", "--out", "five.json")
     refused = agentrl.fails("compare", "expert.json", "five.json")
