@@ -98,7 +98,7 @@ def find_measured(arguments: argparse.Namespace) -> Target:
     Raises:
         AgentRLError: there is none, or --env is missing or superfluous.
     """
-    from agentrl import resources
+    from agentrl import assembly, resources
 
     name, path = arguments.target, Path(arguments.target)
     is_run = (path / "config.yaml").is_file()
@@ -108,7 +108,7 @@ def find_measured(arguments: argparse.Namespace) -> Target:
             kind = "run folder" if is_run else "configuration"
             raise AgentRLError(f"--env: the {kind} {name} says which environment; leave it out, or use --set env.id=")
         return find_target(name, arguments.set, arguments.checkpoint)
-    is_model = (path / "config.json").is_file() or name in resources.model_names()
+    is_model = assembly.holds_model(path) or name in resources.model_names()
     of_run = path.resolve().parent.parent
     if is_model and arguments.checkpoint:
         raise AgentRLError(f"--checkpoint: {name} is one itself; leave it out, or name the run's folder")

@@ -178,7 +178,9 @@ def policy_name(target: Target, arguments: argparse.Namespace) -> str:
 
 
 def _existing(folder: Path) -> Path:
-    if not (folder / "config.json").is_file():
+    from agentrl import assembly
+
+    if not assembly.holds_model(folder):
         beside = sorted(path.name for path in folder.parent.glob("step_*"))
         raise NotFound(f"--checkpoint: no model in {folder}; there are: {', '.join(beside) or 'none'}")
     return folder

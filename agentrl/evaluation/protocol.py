@@ -10,6 +10,7 @@ from transformers import AutoConfig
 from agentrl import assembly, resources
 from agentrl.config import RunConfig
 from agentrl.errors import ConfigError
+from agentrl.lora import CONFIG_FILE, base_of
 from agentrl.tasks import TaskSet
 
 PLACES = frozenset({"data"})
@@ -74,17 +75,20 @@ def prompt_name(prompt: str) -> str:
 def weights_id(source: str | Path) -> str:
     """Gives what tells models apart: the hash of a folder's weights and tokenizer, or the hub's id and commit.
 
+    Of adapters it names their model too.
+
     Raises:
         ConfigError: there are none.
     """
     folder = Path(source)
     if any(folder.glob("*.safetensors")):
         digest = hashlib.sha256()
-        for pattern in ("config.json", "*.safetensors", "tokenizer*.json", "chat_template*"):
+        for pattern in ("config.json", CONFIG_FILE, "*.safetensors", "tokenizer*.json", "chat_template*"):
             for file in sorted(folder.glob(pattern)):
                 with file.open("rb") as opened:
                     digest.update(f"{file.name} {hashlib.file_digest(opened, 'sha256').hexdigest()}\n".encode())
-        return f"sha256:{digest.hexdigest()}"
+        base = base_of(folder)
+        return f"sha256:{digest.hexdigest()}" + (f" on {weights_id(base)}" if base else "")
     if folder.is_dir():
         raise ConfigError(f"model.path: no *.safetensors in {source}")
     try:
