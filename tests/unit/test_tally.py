@@ -87,6 +87,11 @@ def test_tokens_that_a_player_tells_count_beside_the_ids_that_it_keeps() -> None
     assert (outcome.prompt_tokens, outcome.action_tokens) == (2 * 50, 2 * 9)
 
 
+def test_the_type_of_a_task_is_kept_apart_from_what_else_is_known() -> None:
+    (outcome,) = Tally([replace(PLAYED[3], info={"task": "heat it", "task_type": "heat", "error": "gone"})]).outcomes
+    assert (outcome.task_type, outcome.info) == ("heat", {"error": "gone"})
+
+
 def test_metrics_have_the_names_that_reports_read() -> None:
     metrics = Tally(PLAYED).metrics()
     assert metrics["rollout/success_rate"] == 0.5

@@ -58,6 +58,23 @@ def test_what_another_server_answered_is_not_gone_on_with(agentrl, guess):
     assert second.asked == []
 
 
+def test_when_a_server_fails_what_it_answered_is_kept_and_gone_on_with(agentrl, guess, caplog):
+    refuses = Reply(status=401, body={"error": {"message": "no more"}})
+    is_down = [False, True]  # after the first answer
+
+    def speak(body: Body) -> Reply | str:
+        return refuses if is_down.pop(0) else "3"
+
+    with serving(speak) as server:
+        arguments = ["--policy", "endpoint", "--model", "tiny", "--split", "out", "--url", server.url]
+        one_at_a_time = ["--set", "rollout.concurrency=1"]
+        failed = agentrl.fails("eval", str(guess), *arguments, *one_at_a_time)
+        assert "not finished; the same command goes on from the episodes in eval_guess_out" in f"{failed}{caplog.text}"
+        is_down += [False] * 6
+        told = agentrl("eval", str(guess), *arguments, *one_at_a_time)
+    assert "out_of_distribution: 1 of 2 episodes were there" in told
+
+
 def test_the_section_of_a_configuration_may_say_it_all_and_name_another_variable(agentrl, guess, monkeypatch):
     monkeypatch.setenv("MY_KEY", "mine")
     with serving(says_two) as server:
