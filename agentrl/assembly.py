@@ -17,7 +17,7 @@ from agentrl.engines._base import SamplingParams
 from agentrl.env import TextEnv, make, text_env
 from agentrl.env_workers import EnvWorkers
 from agentrl.errors import ConfigError, NotFound
-from agentrl.lora import add_adapters, has_adapters
+from agentrl.lora import add_adapters, base_of, has_adapters
 from agentrl.policy import Policy, load_model
 from agentrl.prompts import Prompt
 from agentrl.rewards._base import Source
@@ -151,6 +151,11 @@ def find_model(path: str) -> str | Path:
         if "/" in path:
             return path
         raise
+
+
+def holds_model(folder: Path) -> bool:
+    """Whether a folder holds a model, or the adapters of one."""
+    return (folder / "config.json").is_file() or base_of(folder) is not None
 
 
 @dataclass(frozen=True)

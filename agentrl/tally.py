@@ -54,7 +54,11 @@ class Outcome:
 
     @classmethod
     def of(cls, trajectory: Trajectory) -> Self:
-        """Gives what counts of an episode. Players without token ids tell their numbers of tokens in `Turn.info`."""
+        """Gives what counts of an episode.
+
+        Players whose turns hold no token ids, or those of the last of several calls, tell `action_tokens` and
+        `prompt_tokens` in `Turn.info`.
+        """
         turns = trajectory.turns
         flags, numbers = _reported(turns)
         info = {key: value for key, value in trajectory.info.items() if key not in ("task", "task_type")}
@@ -66,8 +70,8 @@ class Outcome:
             episode_return=trajectory.episode_return,
             num_turns=len(turns),
             ending=trajectory.ending,
-            action_tokens=sum(len(turn.action_ids) or turn.info.get("action_tokens", 0) for turn in turns),
-            prompt_tokens=sum(len(turn.prompt_ids) or turn.info.get("prompt_tokens", 0) for turn in turns),
+            action_tokens=sum(turn.info.get("action_tokens", len(turn.action_ids)) for turn in turns),
+            prompt_tokens=sum(turn.info.get("prompt_tokens", len(turn.prompt_ids)) for turn in turns),
             cached_tokens=sum(cached) if cached else None,
             format_invalid=sum(bool(turn.info.get("format_invalid")) for turn in turns),
             inadmissible=sum(bool(turn.info.get("inadmissible")) for turn in turns),
@@ -179,14 +183,6 @@ class Tally:
             for name, number in outcome.numbers.items():
                 found[name] += self._mean(number)
         return dict(sorted(found.items()))
-
-    def by_type(self) -> dict[str, "Tally"]:
-        """Gives a tally for each task type, sorted by name; empty when the tasks have no types."""
-        groups: dict[str, list[Outcome]] = defaultdict(list)
-        for outcome in self.outcomes:
-            if outcome.task_type is not None:
-                groups[outcome.task_type].append(outcome)
-        return {name: Tally(groups[name]) for name in sorted(groups)}
 
     def metrics(self) -> dict[str, float]:
         """Gives the numbers of a training step, under `rollout/`.

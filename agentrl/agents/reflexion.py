@@ -19,6 +19,8 @@ from agentrl.rollout import Agent, Collector, ContextFull
 from agentrl.tasks import Task
 from agentrl.trajectory import Message, Trajectory, Turn
 
+OnFinished = Callable[[Task, Trajectory], None]
+"""Hears of a task and its episode when it is over."""
 _SECTION = re.compile(r"^## (system|reflect|memory)\n(.*?)(?=^## (?:system|reflect|memory)\n|\Z)", re.M | re.S)
 _TRIAL_STRIDE = 0x94D049BB133111EB
 _SEEDS = 2**62
@@ -110,13 +112,11 @@ class Reflexion:
         self._trials = trials
         self._memory = memory
 
-    def play(
-        self, agent: Agent, tasks: Sequence[Task], *, on_finished: Callable[[Task, Trajectory], None] | None = None
-    ) -> list[Trajectory]:
+    def play(self, agent: Agent, tasks: Sequence[Task], *, on_finished: OnFinished | None = None) -> list[Trajectory]:
         """Gives the trajectory of the last trial of each task, in the order of the tasks, under the task's own seed.
 
         The first trial is what the agent, a ChatAgent, would do without Reflexion; later ones have seeds of their own.
-        `on_finished` hears of each task after the trial that was its last.
+        `on_finished` hears of each task as soon as the trial is over that was its last.
         """
         assert isinstance(agent, ChatAgent), "only a ChatAgent can be told what to remember"
         attempts = [_Attempts(task) for task in tasks]
@@ -124,12 +124,8 @@ class Reflexion:
         for trial in range(self._trials):
             if trial:
                 asyncio.run(self._reflect(agent, going))
-            self._try(agent, going, trial)
-            unsolved = [one for one in going if one.goes_on and trial + 1 < self._trials]
-            for one in going:
-                if on_finished and one not in unsolved:
-                    on_finished(one.task, one.result())
-            going = unsolved
+            self._try(agent, going, trial=trial, on_finished=on_finished)
+            going = [one for one in going if one.goes_on]
             if not going:
                 break
         return [one.result() for one in attempts]
@@ -138,16 +134,21 @@ class Reflexion:
         """Closes the environments."""
         self._collector.close()
 
-    def _try(self, agent: ChatAgent, going: Sequence[_Attempts], trial: int) -> None:
+    def _try(self, agent: ChatAgent, going: Sequence[_Attempts], *, trial: int, on_finished: OnFinished | None) -> None:
         """Plays one trial of each task that goes on."""
-        chosen = [replace(one.task, seed=_trial_seed(one.task.seed, trial)) for one in going]
+        chosen = {replace(one.task, seed=_trial_seed(one.task.seed, trial)): one for one in going}
         memories = {
-            task.seed: self._prompt.remembered(one.reflections[-self._memory :])
-            for task, one in zip(chosen, going, strict=True)
+            task.seed: self._prompt.remembered(one.reflections[-self._memory :]) for task, one in chosen.items()
         }
-        for one, played in zip(going, self._collector.play(agent.remembering(memories), chosen), strict=True):
+
+        def keep(task: Task, played: Trajectory) -> None:
+            one = chosen[task]
             one.trajectory, one.trials = played, trial + 1
             one.spend(played.turns)
+            if on_finished and (one.trials == self._trials or not one.goes_on):
+                on_finished(one.task, one.result())
+
+        self._collector.play(agent.remembering(memories), list(chosen), on_finished=keep)
 
     async def _reflect(self, agent: ChatAgent, attempts: Sequence[_Attempts]) -> None:
         answers = await asyncio.gather(*(self._reflection(agent, one) for one in attempts))

@@ -38,8 +38,10 @@ def bare_target(model: str, env_id: str, overrides: list[str]) -> Target:
 def _positions(source: str | Path) -> int:
     from transformers import AutoConfig
 
+    from agentrl.lora import base_of
+
     try:
-        config = AutoConfig.from_pretrained(source)
+        config = AutoConfig.from_pretrained(base_of(source) or source)
     except (OSError, ValueError) as error:
         raise ConfigError(f"{source}: not a model that can be loaded: {error}") from error
     return getattr(config, "max_position_embeddings", None) or _CONTEXT_TOKENS

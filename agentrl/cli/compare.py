@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentrl.cli.parser import add_json
-from agentrl.cli.terminal import as_json, facts, say
+from agentrl.cli.terminal import as_json, facts, say, share
 from agentrl.errors import NotFound
 
 if TYPE_CHECKING:
@@ -113,15 +113,19 @@ def _as_data(first: "Measured", second: "Measured", found: "Comparison", ignored
 
 
 def _print(first: "Measured", second: "Measured", found: "Comparison", ignored: Mapping[str, Any]) -> None:
-    scale, unit = (100, " points") if found.metric == "success" else (1, "")
+    is_success = found.metric == "success"
+    means = [share(mean) if is_success else f"{mean:.4g}" for mean in (found.first, found.second)]
+    width = max(map(len, means))
+    scale, unit = (100, " points") if is_success else (1, "")
     interval = "unknown" if found.ci95 is None else f"[{scale * found.ci95[0]:+.4g}, {scale * found.ci95[1]:+.4g}]"
+    higher, lower = ("gained", "lost") if is_success else ("higher in", "lower in")
     say(f"{first.facts['split']}, {found.num_tasks} tasks, {found.metric}", style="bold")
     rows = [
-        ("A", f"{scale * found.first:.4g}  {first.name}, {_samples(first)}"),
-        ("B", f"{scale * found.second:.4g}  {second.name}, {_samples(second)}"),
+        ("A", f"{means[0]:<{width}}  {first.name}, {_samples(first)}"),
+        ("B", f"{means[1]:<{width}}  {second.name}, {_samples(second)}"),
         ("B - A", f"{scale * found.difference:+.4g}{unit}, 95 % interval {interval}"),
-        ("gained", _listed(found.gained)),
-        ("lost", _listed(found.lost)),
+        (higher, _listed(found.gained)),
+        (lower, _listed(found.lost)),
     ]
     rows += [("ignored", f"{key}: {there!r} and {here!r}") for key, (there, here) in ignored.items()]
     facts(rows)

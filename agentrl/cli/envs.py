@@ -163,6 +163,8 @@ def _leaks(known: Path, evaluated: Path, *, as_data: bool) -> int:
     else:
         for name, both in asdict(found).items():
             say(f"  {name:<9}  {len(both):>6,}  {', '.join(both[:3])}{', ...' if len(both) > 3 else ''}".rstrip())
+        clean = f"{evaluated} holds nothing of {known}"
+        say(f"  {known} holds what {evaluated} evaluates: take these tasks out of training" if found else f"  {clean}")
     return int(bool(found))
 
 

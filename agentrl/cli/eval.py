@@ -18,8 +18,8 @@ from agentrl import __version__
 from agentrl.cli.bare import bare_target
 from agentrl.cli.eval_table import print_results
 from agentrl.cli.parser import add_json, whole
-from agentrl.cli.prompted import endpoint_config
-from agentrl.cli.target import Target, add_target, check_player, find_agent, find_collector, find_target, policy_name
+from agentrl.cli.prompted import PROMPTED, agent_name, endpoint_config, told_files
+from agentrl.cli.target import Target, add_target, find_agent, find_collector, find_target, policy_name, prompted
 from agentrl.cli.terminal import as_json, say
 from agentrl.errors import AgentRLError
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from agentrl.evaluation.results import Plan
 
 EXAMPLE = "agentrl eval runs/latest --split out --samples 4"
-NO_MODEL = ("expert", "oracle", "random")
-"""Policies that are not spoken to and sample no tokens."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,6 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     target = find_measured(arguments)
     if profile:
         target = replace(target, loaded=profile.applied(target.loaded))
+    target = prompted(target, arguments)
     evaluations = _evaluations(arguments, target, profile)
     files = [EpisodeFile(one.episodes, one.decided_by, fresh=arguments.fresh) for one in evaluations]
     agent, collector = find_agent(target, arguments), find_collector(target, arguments)
@@ -100,7 +99,7 @@ def find_measured(arguments: argparse.Namespace) -> Target:
     Raises:
         AgentRLError: there is none, or --env is missing or superfluous.
     """
-    from agentrl import resources
+    from agentrl import assembly, resources
 
     name, path = arguments.target, Path(arguments.target)
     is_run = (path / "config.yaml").is_file()
@@ -110,8 +109,10 @@ def find_measured(arguments: argparse.Namespace) -> Target:
             kind = "run folder" if is_run else "configuration"
             raise AgentRLError(f"--env: the {kind} {name} says which environment; leave it out, or use --set env.id=")
         return find_target(name, arguments.set, arguments.checkpoint)
-    is_model = (path / "config.json").is_file() or name in resources.model_names()
+    is_model = assembly.holds_model(path) or name in resources.model_names()
     of_run = path.resolve().parent.parent
+    if is_model and arguments.checkpoint:
+        raise AgentRLError(f"--checkpoint: {name} is one itself; leave it out, or name the run's folder")
     if is_model and not arguments.env and (of_run / "config.yaml").is_file():
         return find_target(str(of_run), arguments.set, str(path))
     if is_model and not arguments.env:
@@ -119,7 +120,7 @@ def find_measured(arguments: argparse.Namespace) -> Target:
     if not arguments.env:
         return find_target(name, arguments.set, arguments.checkpoint)
     if arguments.checkpoint:
-        raise AgentRLError("--checkpoint: of a run only; name the checkpoint's folder in place of the model")
+        raise AgentRLError("--checkpoint: of a run only; leave it out, or leave out --env")
     return bare_target(name, arguments.env, arguments.set)
 
 
@@ -137,12 +138,14 @@ def _evaluations(arguments: argparse.Namespace, target: Target, profile: "Named 
     names = [_name(target, arguments, split, samples) for split in splits]
     sampling = _sampling(arguments, config, wanted)
     seed = config.training.seed if arguments.seed is None else arguments.seed
-    weights = _weights(target, arguments)
+    player = _player(target, arguments)
+    told = told_files(config, arguments)
     found: list[Evaluation] = []
     for split, name in zip(splits, names, strict=True):
-        tasks = assembly.task_set(config, split).first(arguments.limit)
-        protocol = conditions(config, tasks, samples=samples, sampling=sampling)
-        protocol["profile"] = profile and profile.stamp(protocol)
+        whole = assembly.task_set(config, split)
+        tasks = whole.first(arguments.limit)
+        protocol = conditions(config, tasks, samples=samples, sampling=sampling, told=told)
+        protocol["profile"] = profile and profile.stamp(protocol, num_tasks=len(whole))
         policy = policy_name(target, arguments)
         plan = Plan(
             tasks,
@@ -154,15 +157,14 @@ def _evaluations(arguments: argparse.Namespace, target: Target, profile: "Named 
             task_types=env.task_types,
             policy_version=_version(target.checkpoint),
         )
-        engine = {"engine": config.engine.name, "dtype": config.model.dtype} if sampling else {}
-        decided_by = {**protocol, **engine, "policy": policy, "weights": weights, "seed": seed, "agentrl": __version__}
+        decided_by = {**protocol, **player, "policy": policy, "seed": seed, "agentrl": __version__}
         found.append(Evaluation(plan, decided_by, _path(target, arguments, name, split, several=len(splits) > 1)))
     return found
 
 
 def _sampling(arguments: argparse.Namespace, config: "RunConfig", wanted: Any) -> dict[str, float] | None:
     """Gives how a model samples, and fills it into the arguments; None for players that are no models."""
-    if arguments.policy in NO_MODEL:
+    if arguments.policy not in PROMPTED:
         return None
     if wanted:
         arguments.temperature = wanted.temperature if arguments.temperature is None else arguments.temperature
@@ -178,16 +180,21 @@ def _version(checkpoint: Path | None) -> int | None:
     return json.loads(state.read_text(encoding="utf-8"))["version"] if state and state.is_file() else None
 
 
-def _weights(target: Target, arguments: argparse.Namespace) -> str | None:
-    """Gives what tells a model from others of its name: its weights, or whose server it is on."""
+def _player(target: Target, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Gives what decides episodes beside the conditions: weights and their engine, or a server and its stops."""
     from agentrl import assembly
     from agentrl.evaluation.protocol import weights_id
 
-    if arguments.policy == "endpoint":
-        return endpoint_config(target.loaded.config, arguments).url
-    if arguments.policy != "model":
-        return None
-    return weights_id(target.checkpoint or assembly.model_source(target.loaded.config))
+    config = target.loaded.config
+    match arguments.policy:
+        case "model":
+            weights = weights_id(target.checkpoint or assembly.model_source(config))
+            return {"weights": weights, "engine": config.engine.name, "dtype": config.model.dtype}
+        case "endpoint":
+            settings = endpoint_config(config, arguments)
+            return {"url": settings.url, "stop": settings.stop}
+        case _:
+            return {}
 
 
 def _splits(config: "RunConfig", asked: str) -> list[str]:
@@ -204,11 +211,11 @@ def _splits(config: "RunConfig", asked: str) -> list[str]:
 def _name(target: Target, arguments: argparse.Namespace, split: str, samples: int) -> str:
     """Gives a result's file name, which tells what was asked for beside the target."""
     parts = [f"step_{target.step:06d}"] if target.run else ["eval", target.name]
-    is_plain = arguments.policy == "model" and arguments.agent == "direct"
+    is_plain = arguments.policy == "model" and agent_name(target.loaded.config, arguments) == "direct"
     named_by_target = is_plain and (target.run or target.loaded.path.suffix != ".yaml")
     parts += [split, *([] if named_by_target else [policy_name(target, arguments)])]
     parts += [Path(arguments.profile).stem] if arguments.profile else []
-    parts += [f"t{arguments.temperature:g}"] if arguments.temperature is not None else []
+    parts += [f"t{arguments.temperature:g}"] if named_by_target and arguments.temperature is not None else []
     parts += [f"p{arguments.top_p:g}"] if arguments.top_p is not None else []
     parts += [f"k{samples}"] if samples > 1 else []
     parts += [f"first{arguments.limit}"] if arguments.limit else []

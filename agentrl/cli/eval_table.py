@@ -15,7 +15,7 @@ SHARES = ("avg@", "pass@", "success_rate")
 
 def print_results(results: Sequence[Mapping[str, Any]], profile: "Named | None") -> None:
     """Prints results as tables."""
-    titles = ("split", "role", "policy", "tasks", "episodes", "success", "95 % interval", "by")
+    titles = ("split", "role", "policy", "tasks", "episodes", "success", "95 % interval", "method")
     titles = (*titles, "turns", "inadmissible", "unreadable", "manifest")
     table([titles, *map(_row, results)])
     for result in results:
@@ -43,7 +43,8 @@ def _print_details(result: Mapping[str, Any]) -> None:
     cached = "" if tokens["cached"] is None else f", {tokens['cached']:,} of them cached"
     pairs = [("endings", endings), ("tokens", f"{tokens['prompt']:,} read{cached}, {tokens['action']:,} sampled")]
     if used := result["reported_episodes_frac"]:
-        pairs.append(("not 0 in", ", ".join(f"{share(frac)} of episodes: {name}" for name, frac in used.items())))
+        told = [f"{name} not 0 in {share(frac)} of episodes" for name, frac in used.items()]
+        pairs.append(("reported", ", ".join(told)))
     facts(pairs)
     broken = result["endings"]["env_error"] + result["endings"]["timeout"]
     if broken:

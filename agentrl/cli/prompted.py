@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from agentrl.assembly import Weights
     from agentrl.config import RunConfig
     from agentrl.config.endpoint import EndpointConfig
-    from agentrl.prompts import Prompt
     from agentrl.rollout import Collector, EngineAgent
 
+PROMPTED = ("model", "endpoint")
+"""Policies that are language models."""
 AGENTS = ("direct", "react", "reflexion")
 TRIALS, MEMORY = 3, 3
 """Trials of a task and reflections that are remembered, by default; the paper remembers 1 to 3."""
@@ -28,10 +29,9 @@ def add_prompted(parser: argparse.ArgumentParser) -> None:
     """Adds what endpoints and agents need."""
     parser.add_argument("--url", metavar="URL", help="of --policy endpoint, e.g. http://localhost:8000/v1")
     parser.add_argument("--model", metavar="NAME", help="of --policy endpoint: the server's name of the model")
-    text = (
-        "how the model is prompted: direct (the default), react thinks before it acts, reflexion learns from failures"
-    )
-    parser.add_argument("--agent", choices=AGENTS, default="direct", help=text)
+    text = "how the model is prompted: direct, react thinks before it acts, reflexion learns from failures; by default "
+    text += "react where the prompt asks for steps, else direct"
+    parser.add_argument("--agent", choices=AGENTS, help=text)
     parser.add_argument("--examples", type=Path, metavar="FILE", help="text with examples for react and reflexion")
     text = f"of --agent reflexion: how often a task is tried; {TRIALS} by default"
     parser.add_argument("--trials", type=whole(1), metavar="N", help=text)
@@ -83,13 +83,11 @@ def engine_model(agent: "EngineAgent", weights: "Weights") -> "Model":
 
 
 def chat_agent(config: "RunConfig", arguments: argparse.Namespace, model: "Model") -> "ChatAgent":
-    """Gives a player that talks to the model in the configuration's prompt, or in the ReAct prompt beside it."""
+    """Gives a player that talks to the model in the configuration's prompt."""
     from agentrl import assembly
     from agentrl.agents.chat_agent import ChatAgent
 
-    if arguments.agent == "direct":
-        return ChatAgent(model, assembly.prompt(config))
-    prompt = _react_prompt(config, arguments.agent)
+    prompt = assembly.prompt(config)
     if arguments.examples:
         prompt = replace(prompt, system="\n\n".join(filter(None, (prompt.system, _read(arguments.examples)))))
     return ChatAgent(model, prompt)
@@ -99,69 +97,108 @@ def reflexion(config: "RunConfig", arguments: argparse.Namespace, collector: "Co
     """Gives what plays trials with a memory, in the words of the file reflexion.md beside the prompt."""
     from agentrl.agents.reflexion import Reflexion, ReflexionPrompt
 
-    prompt = ReflexionPrompt.load(_beside(config, "reflexion", arguments.agent))
+    prompt = ReflexionPrompt.load(_reflexion_file(config))
     return Reflexion(collector, prompt, trials=arguments.trials or TRIALS, memory=arguments.memory or MEMORY)
 
 
-def check_prompted(arguments: argparse.Namespace) -> None:
-    """Passes if no option is given that would have no effect.
+def agent_name(config: "RunConfig", arguments: argparse.Namespace) -> str:
+    """Gives how the model is prompted: as --agent says, else react where the prompt asks for steps, else direct."""
+    from agentrl import assembly
+
+    if arguments.agent or arguments.policy not in PROMPTED:
+        return arguments.agent or "direct"
+    return "react" if assembly.prompt(config).answer == "steps" else "direct"
+
+
+def prompted_config(config: "RunConfig", arguments: argparse.Namespace) -> "RunConfig":
+    """Gives the configuration with the prompt that the model reads: of --agent react or reflexion, one of steps.
 
     Raises:
-        AgentRLError: one is.
+        AgentRLError: an option is given that would have no effect, or there is no such prompt.
     """
-    thinking = arguments.agent != "direct"
-    wanted = {
-        "url": (arguments.policy == "endpoint", "--policy endpoint"),
-        "model": (arguments.policy == "endpoint", "--policy endpoint"),
-        "examples": (thinking, "--agent react or reflexion"),
-        "trials": (arguments.agent == "reflexion", "--agent reflexion"),
-        "memory": (arguments.agent == "reflexion", "--agent reflexion"),
-    }
-    for option, (means_something, needed) in wanted.items():
-        if getattr(arguments, option) is not None and not means_something:
-            raise AgentRLError(f"--{option}: no effect without {needed}; leave it out, or add that")
-    if thinking and arguments.policy not in ("model", "endpoint"):
-        raise AgentRLError(
-            f"--agent {arguments.agent}: --policy {arguments.policy} is not prompted; use model or endpoint"
-        )
-
-
-def prompted_name(arguments: argparse.Namespace) -> str:
-    """Gives how a model is prompted, as tables call it, after a comma: ", reflexion 3 trials"; nothing for direct."""
-    if arguments.agent == "direct":
-        return ""
-    name = f", {arguments.agent}"
-    if arguments.agent == "reflexion":
-        name += f" {arguments.trials or TRIALS} trials memory {arguments.memory or MEMORY}"
-    return f"{name}, {arguments.examples.name}" if arguments.examples else name
-
-
-def _react_prompt(config: "RunConfig", agent: str) -> "Prompt":
-    """Gives the configuration's prompt if its answers are steps, else the file react.md beside it."""
     from agentrl import assembly
-    from agentrl.prompts import Prompt
 
-    configured = assembly.prompt(config)
-    if configured.answer == "steps":
-        return configured
-    found = Prompt.load(_beside(config, "react", agent))
-    if found.answer != "steps":
+    agent = agent_name(config, arguments)
+    _check_options(agent, arguments)
+    if arguments.policy not in PROMPTED:
+        return config
+    asks_for_steps = assembly.prompt(config).answer == "steps"
+    if agent == "direct" and asks_for_steps:
+        raise AgentRLError(f"--agent direct: the prompt {config.env.prompt} asks for steps; use react or reflexion")
+    if agent == "direct" or asks_for_steps:
+        return config
+    changed = {"prompt": _beside(config, "react", agent), "window_turns": None}
+    found = config.model_copy(update={"env": config.env.model_copy(update=changed)})
+    if (prompt := assembly.prompt(found)).answer != "steps":
         raise AgentRLError(
-            f"--agent {agent}: the prompt {found.name} does not say 'answer: steps'; see prompts/alfworld/react.md"
+            f"--agent {agent}: the prompt {prompt.name} does not say 'answer: steps'; see prompts/alfworld/react.md"
         )
     return found
 
 
-def _beside(config: "RunConfig", name: str, agent: str) -> Path:
-    """Gives the file of that name in the folder of the configuration's prompt."""
+def told_files(config: "RunConfig", arguments: argparse.Namespace) -> list[Path]:
+    """Gives the files that the model is told beside its prompt: what Reflexion asks, and examples.
+
+    Raises:
+        NotFound: one cannot be read.
+    """
+    files = [_reflexion_file(config)] if arguments.agent == "reflexion" else []
+    if arguments.examples:
+        _read(arguments.examples)
+        files.append(arguments.examples)
+    return files
+
+
+def prompted_name(config: "RunConfig", arguments: argparse.Namespace) -> str:
+    """Gives how a model is prompted, as tables call it, after a comma: ", reflexion 3 trials"; nothing for direct."""
+    agent = agent_name(config, arguments)
+    if agent == "direct":
+        return ""
+    name = f", {agent}"
+    if agent == "reflexion":
+        name += f" {arguments.trials or TRIALS} trials memory {arguments.memory or MEMORY}"
+    return f"{name}, {arguments.examples.name}" if arguments.examples else name
+
+
+def _check_options(agent: str, arguments: argparse.Namespace) -> None:
+    spoken, thinking = arguments.policy in PROMPTED, agent != "direct"
+    if thinking and not spoken:
+        raise AgentRLError(f"--agent {agent}: --policy {arguments.policy} is not prompted; use model or endpoint")
+    wanted = {
+        "url": (arguments.policy == "endpoint", "--policy endpoint"),
+        "model": (arguments.policy == "endpoint", "--policy endpoint"),
+        "examples": (thinking, "--agent react or reflexion"),
+        "trials": (agent == "reflexion", "--agent reflexion"),
+        "memory": (agent == "reflexion", "--agent reflexion"),
+        "temperature": (spoken, "--policy model or endpoint"),
+        "top_p": (spoken, "--policy model or endpoint"),
+        "checkpoint": (arguments.policy == "model", "--policy model"),
+        "noise": (arguments.policy == "expert", "--policy expert"),
+    }
+    for option, (means_something, needed) in wanted.items():
+        if getattr(arguments, option) is not None and not means_something:
+            given = option.replace("_", "-")
+            raise AgentRLError(f"--{given}: no effect without {needed}; leave it out, or add that")
+
+
+def _reflexion_file(config: "RunConfig") -> Path:
     from agentrl import resources
 
-    if config.env.prompt is None:
-        raise NotFound(f"--agent {agent}: env.prompt is not set; set it to a prompt with a {name}.md beside it")
-    path = resources.prompt_path(config.env.prompt).with_name(f"{name}.md")
+    return resources.prompt_path(_beside(config, "reflexion", "reflexion"))
+
+
+def _beside(config: "RunConfig", name: str, agent: str) -> str:
+    """Gives the prompt of that name in the folder of the configuration's prompt."""
+    from agentrl import resources
+
+    prompt = config.env.prompt
+    if prompt is None:
+        example = "--set env.prompt=alfworld/react"
+        raise NotFound(f"--agent {agent}: env.prompt is not set; name one with a {name}.md beside it, e.g. {example}")
+    path = resources.prompt_path(prompt).with_name(f"{name}.md")
     if not path.is_file():
         raise NotFound(f"--agent {agent}: no prompt {path}; write one as prompts/alfworld/{name}.md is written")
-    return path
+    return Path(prompt).with_name(f"{name}{Path(prompt).suffix}").as_posix()
 
 
 def _read(path: Path) -> str:

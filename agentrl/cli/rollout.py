@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from agentrl.cli.parser import add_json, whole
-from agentrl.cli.target import add_target, check_player, find_agent, find_collector, find_target, policy_name
+from agentrl.cli.target import add_target, find_agent, find_collector, find_target, policy_name, prompted
 from agentrl.cli.terminal import as_json, facts, interval, say, share
 
 EXAMPLE = "agentrl rollout runs/latest -n 20 --out rollouts.jsonl"
@@ -33,8 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     from agentrl.tally import Tally
     from agentrl.tasks import TaskSampler
 
-    check_player(arguments)
-    target = find_target(arguments.target, arguments.set, arguments.checkpoint)
+    target = prompted(find_target(arguments.target, arguments.set, arguments.checkpoint), arguments)
     config = target.loaded.config
     tasks = assembly.task_set(config, arguments.split or config.tasks.train)
     seed = config.training.seed if arguments.seed is None else arguments.seed

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from agentrl.cli.parser import add_set, real, whole
 from agentrl.cli.prompted import (
+    PROMPTED,
     add_prompted,
+    agent_name,
     chat_agent,
-    check_prompted,
     endpoint_config,
     endpoint_model,
     engine_model,
+    prompted_config,
     prompted_name,
     reflexion,
 )
-from agentrl.errors import AgentRLError, NotFound
+from agentrl.errors import NotFound
 
 if TYPE_CHECKING:
     from agentrl.agents.reflexion import Reflexion
@@ -118,26 +120,21 @@ def check_run(path: Path) -> None:
         raise NotFound(f"{path}: not a run folder, there is no config.yaml in it; 'runs/latest' is the newest run")
 
 
-def check_player(arguments: argparse.Namespace) -> None:
-    """Passes if every option means something to whoever is to play.
+def prompted(target: Target, arguments: argparse.Namespace) -> Target:
+    """Gives the target with the prompt that its player reads.
 
     Raises:
-        AgentRLError: one does not.
+        AgentRLError: the options contradict each other, or there is no such prompt.
     """
-    spoken = ("model", "endpoint")
-    meant_for = {"temperature": spoken, "top_p": spoken, "checkpoint": ("model",), "noise": ("expert",)}
-    for option, policies in meant_for.items():
-        if getattr(arguments, option) is not None and arguments.policy not in policies:
-            given, one = option.replace("_", "-"), " or ".join(policies)
-            raise AgentRLError(f"--{given}: means nothing to --policy {arguments.policy}; leave it out, or use {one}")
-    check_prompted(arguments)
+    loaded = target.loaded
+    return replace(target, loaded=replace(loaded, config=prompted_config(loaded.config, arguments)))
 
 
 def find_agent(target: Target, arguments: argparse.Namespace) -> "Agent":
-    """Gives whoever is to play, after `check_player`.
+    """Gives whoever is to play a target that `prompted` gave.
 
     Raises:
-        AgentRLError: the model cannot be loaded, or its prompt is missing.
+        AgentRLError: the model cannot be loaded, or no server is named.
     """
     from agentrl import assembly
     from agentrl.evaluation.players import expert_player, oracle_player, random_player
@@ -149,7 +146,8 @@ def find_agent(target: Target, arguments: argparse.Namespace) -> "Agent":
     if arguments.policy == "model":
         weights = assembly.Weights.load(config, target.checkpoint)
         agent = assembly.agent(config, weights, temperature=arguments.temperature, top_p=arguments.top_p or 1.0)
-        return agent if arguments.agent == "direct" else chat_agent(config, arguments, engine_model(agent, weights))
+        is_direct = agent_name(config, arguments) == "direct"
+        return agent if is_direct else chat_agent(config, arguments, engine_model(agent, weights))
     players: dict[str, Callable[[], Callable[[int], Any]]] = {
         "expert": lambda: expert_player(assembly.one_env(config), noise=arguments.noise or 0.0),
         "oracle": lambda: oracle_player(assembly.one_env(config)),
@@ -168,18 +166,21 @@ def find_collector(target: Target, arguments: argparse.Namespace) -> "Collector 
 
 def policy_name(target: Target, arguments: argparse.Namespace) -> str:
     """Gives what a table calls whoever plays: "step 100", "expert, noise 0.1", "random", "qwen at endpoint, react"."""
-    if arguments.policy not in ("model", "endpoint"):
+    if arguments.policy not in PROMPTED:
         return f"expert, noise {arguments.noise:g}" if arguments.noise else arguments.policy
+    config = target.loaded.config
     if arguments.policy == "endpoint":
-        name = f"{endpoint_config(target.loaded.config, arguments).model} at endpoint"
+        name = f"{endpoint_config(config, arguments).model} at endpoint"
     else:
-        name = f"step {target.step}" if target.checkpoint else target.loaded.config.model.path
+        name = f"step {target.step}" if target.checkpoint else config.model.path
     temperature = "" if arguments.temperature is None else f", temperature {arguments.temperature:g}"
-    return f"{name}{prompted_name(arguments)}{temperature}"
+    return f"{name}{prompted_name(config, arguments)}{temperature}"
 
 
 def _existing(folder: Path) -> Path:
-    if not (folder / "config.json").is_file():
+    from agentrl import assembly
+
+    if not assembly.holds_model(folder):
         beside = sorted(path.name for path in folder.parent.glob("step_*"))
         raise NotFound(f"--checkpoint: no model in {folder}; there are: {', '.join(beside) or 'none'}")
     return folder

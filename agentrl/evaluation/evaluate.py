@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from agentrl.errors import DataError
+from agentrl.errors import AgentRLError, DataError
 from agentrl.evaluation.records import EpisodeFile, Place
 from agentrl.evaluation.results import Plan, result_of
 from agentrl.rollout import Agent
@@ -50,9 +50,9 @@ def evaluate(agent: Agent, collector: Plays, plan: Plan, *, file: EpisodeFile | 
 
     try:
         played = collector.play(agent, list(left), on_finished=keep) if left else []
-    except KeyboardInterrupt:
-        if file:
-            log.warning("interrupted; the same command goes on from the episodes in %s", file.path)
+    except (KeyboardInterrupt, AgentRLError):
+        if file and file.path.exists():
+            log.warning("not finished; the same command goes on from the episodes in %s", file.path)
         raise
     wrong = [task.id for task, one in zip(left, played, strict=False) if task.id != one.task_id]
     wrong += [task.id for task in list(left)[len(played) :]] + [one.task_id for one in played[len(left) :]]

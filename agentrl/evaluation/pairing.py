@@ -143,8 +143,9 @@ class Comparison:
     """How often luck alone gives so large a difference either way, if there is none."""
     test: str
     gained: tuple[str, ...]
-    """Tasks on which the second is better."""
+    """Tasks on which the second has more of the metric."""
     lost: tuple[str, ...]
+    """Tasks on which it has less."""
 
     @property
     def difference(self) -> float:

@@ -136,12 +136,18 @@ class Named:
             changed[section] = getattr(config, section).model_copy(update=new)
         return replace(loaded, config=config.model_copy(update=changed))
 
-    def stamp(self, conditions: Mapping[str, Any]) -> dict[str, Any]:
-        """Gives what a result says of its profile: name, hash, and which of the conditions are not the profile's."""
+    def stamp(self, conditions: Mapping[str, Any], *, num_tasks: int) -> dict[str, Any]:
+        """Gives what a result says of its profile: name, hash, and which of the conditions are not the profile's.
+
+        Args:
+            conditions: of the evaluation, as `protocol.conditions` gives them.
+            num_tasks: of the whole split.
+        """
         wanted = self.protocol(conditions["env_id"])
         history = f"{wanted.window_turns} turns" if wanted.window_turns else "all turns"
         numbers = ("max_turns", "samples", "max_tokens", "context_tokens", "temperature", "top_p")
         published = {
+            "num_tasks": num_tasks,
             **{key: getattr(wanted, key) for key in numbers},
             "options": {key: value for key, value in wanted.options.items() if key not in PLACES},
             "prompt": prompt_name(wanted.prompt),

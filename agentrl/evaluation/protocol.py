@@ -1,7 +1,7 @@
 """The conditions of an evaluation, spelled out: two results may be compared when these are equal."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from transformers import AutoConfig
 from agentrl import assembly, resources
 from agentrl.config import RunConfig
 from agentrl.errors import ConfigError
+from agentrl.lora import CONFIG_FILE, base_of
 from agentrl.tasks import TaskSet
 
 PLACES = frozenset({"data"})
@@ -23,7 +24,7 @@ def conditions(
     *,
     samples: int,
     sampling: Mapping[str, float] | None,
-    profile: Mapping[str, Any] | None = None,
+    told: Sequence[Path] = (),
 ) -> dict[str, Any]:
     """Gives all that decides the episodes, but for who plays and the seed.
 
@@ -32,20 +33,11 @@ def conditions(
         tasks: what is played.
         samples: episodes of each task.
         sampling: `temperature` and `top_p`; None for players that are no language models and read no prompt.
-        profile: name and hash of the published protocol that is followed, if any.
+        told: files that the model is told beside its prompt, such as examples.
     """
-    env, engine = config.env, config.engine
+    env = config.env
     spec = assembly.env_factory(config)().spec
-    prompt = assembly.prompt(config)
-    spoken: dict[str, Any] = {
-        "prompt": env.prompt and prompt_name(env.prompt),
-        "prompt_sha256": env.prompt and hashlib.sha256(resources.prompt_path(env.prompt).read_bytes()).hexdigest(),
-        "history": f"{prompt.window_turns} turns" if prompt.history == "window" else "all turns",
-        "max_tokens": engine.max_tokens,
-        "context_tokens": engine.context_tokens,
-        "temperature": sampling and sampling["temperature"],
-        "top_p": sampling and sampling["top_p"],
-    }
+    spoken = _spoken(config, sampling or {}, told)
     return {
         "env_id": env.id,
         "options": {key: value for key, value in env.options.items() if key not in PLACES},
@@ -54,8 +46,24 @@ def conditions(
         "num_tasks": len(tasks),
         "manifest_sha256": tasks.sha256,
         "samples": samples,
-        "profile": dict(profile) if profile else None,
+        "profile": None,
         **(spoken if sampling else dict.fromkeys(spoken)),
+    }
+
+
+def _spoken(config: RunConfig[Any], sampling: Mapping[str, float], told: Sequence[Path]) -> dict[str, Any]:
+    """Gives the conditions of language models alone."""
+    named, prompt = config.env.prompt, assembly.prompt(config)
+    names = [*([prompt_name(named)] if named else []), *(file.name for file in told)]
+    files = [*([resources.prompt_path(named)] if named else []), *told]
+    return {
+        "prompt": " + ".join(names) or None,
+        "prompt_sha256": hashlib.sha256(b"".join(map(Path.read_bytes, files))).hexdigest() if files else None,
+        "history": f"{prompt.window_turns} turns" if prompt.history == "window" else "all turns",
+        "max_tokens": config.engine.max_tokens,
+        "context_tokens": config.engine.context_tokens,
+        "temperature": sampling.get("temperature"),
+        "top_p": sampling.get("top_p"),
     }
 
 
@@ -67,17 +75,20 @@ def prompt_name(prompt: str) -> str:
 def weights_id(source: str | Path) -> str:
     """Gives what tells models apart: the hash of a folder's weights and tokenizer, or the hub's id and commit.
 
+    Of adapters it names their model too.
+
     Raises:
         ConfigError: there are none.
     """
     folder = Path(source)
     if any(folder.glob("*.safetensors")):
         digest = hashlib.sha256()
-        for pattern in ("config.json", "*.safetensors", "tokenizer*.json", "chat_template*"):
+        for pattern in ("config.json", CONFIG_FILE, "*.safetensors", "tokenizer*.json", "chat_template*"):
             for file in sorted(folder.glob(pattern)):
                 with file.open("rb") as opened:
                     digest.update(f"{file.name} {hashlib.file_digest(opened, 'sha256').hexdigest()}\n".encode())
-        return f"sha256:{digest.hexdigest()}"
+        base = base_of(folder)
+        return f"sha256:{digest.hexdigest()}" + (f" on {weights_id(base)}" if base else "")
     if folder.is_dir():
         raise ConfigError(f"model.path: no *.safetensors in {source}")
     try:

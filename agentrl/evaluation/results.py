@@ -1,5 +1,6 @@
 """What an evaluation comes to: every number with its 95 % interval, and every episode behind it."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -12,6 +13,8 @@ from agentrl.tally import Outcome, Tally, wilson_interval
 from agentrl.tasks import TaskSet
 
 T = TypeVar("T")
+UNKNOWN_TYPE = "unknown"
+"""Type of tasks whose episodes all broke before it was told."""
 _BOOTSTRAP = "bootstrap over tasks"
 
 
@@ -39,7 +42,7 @@ class Plan:
 def result_of(plan: Plan, outcomes: Sequence[Outcome], *, env_id: str) -> dict[str, Any]:
     """Gives the JSON object of an evaluation; `outcomes` are all episodes, those of a task one after another."""
     tally = Tally(outcomes)
-    by_type = {name: _rates(part.outcomes, plan.samples) for name, part in tally.by_type().items()}
+    by_type = {name: _rates(part, plan.samples) for name, part in _by_type(outcomes, plan.samples).items()}
     return {
         "env_id": env_id,
         "split": plan.tasks.split,
@@ -79,6 +82,17 @@ def _wins(outcomes: Sequence[Outcome], samples: int) -> list[int]:
 
 def _by_task(values: Sequence[T], samples: int) -> Iterator[Sequence[T]]:
     return (values[start : start + samples] for start in range(0, len(values), samples))
+
+
+def _by_type(outcomes: Sequence[Outcome], samples: int) -> dict[str, list[Outcome]]:
+    """Gives the episodes of each type of task, sorted by name; nothing where tasks have no types.
+
+    An episode that broke before the environment told its type has that of its task's other samples, or else "unknown".
+    """
+    groups: dict[str, list[Outcome]] = defaultdict(list)
+    for task in _by_task(outcomes, samples):
+        groups[next((one.task_type for one in task if one.task_type is not None), UNKNOWN_TYPE)].extend(task)
+    return {name: groups[name] for name in sorted(groups)} if groups.keys() - {UNKNOWN_TYPE} else {}
 
 
 def _used(outcomes: Sequence[Outcome]) -> dict[str, float]:

@@ -263,6 +263,12 @@ def test_adapters_are_trained_saved_resumed_and_evaluated(agentrl):
     assert not (folder / "model.safetensors").exists()
     assert measured(Path("parts/latest"))[-1]["eval_in/success_rate"] >= 0
     assert "in_distribution" in agentrl("eval", "parts/latest", "--split", "all")
+    (by_step,) = json.loads(agentrl("eval", "parts/latest", "--checkpoint", "3", "--split", "out", "--json"))
+    (by_folder,) = json.loads(agentrl("eval", str(folder), "--split", "out", "--json"))
+    small = ("--set", "engine={max_tokens: 4, context_tokens: 256}", "--split", "out_of_distribution", "--json")
+    (alone,) = json.loads(agentrl("eval", str(folder), "--env", "agentrl/Guess-v0", *small))
+    assert by_step["tasks"] == by_folder["tasks"]
+    assert alone["num_episodes"] == by_step["num_episodes"]
 
 
 @pytest.mark.slow

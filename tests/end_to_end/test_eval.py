@@ -99,6 +99,7 @@ def test_a_checkpoint_and_a_model_are_evaluated_without_a_configuration(agentrl,
         {**one, "policy_version": of_run["tasks"][0]["policy_version"]} for one in alone["tasks"]
     ]
     assert of_run["step"] == 2
+    assert "is one itself" in agentrl.fails("eval", str(checkpoint), "--checkpoint", "1")
     told = agentrl("eval", "tiny-alfworld", "--env", "agentrl/ALFWorld-v0", "--limit", "1", *small[:2])
     assert "in_distribution" in told
     assert Path("eval_tiny-alfworld_in_distribution_first1.json").is_file()
@@ -136,6 +137,9 @@ def test_two_results_are_compared_in_a_sentence(agentrl):
     assert found["difference"] == pytest.approx(1 - found["means"][0])
     assert found["num_tasks"] == 8
     assert not found["lost"]
+    turns = agentrl("compare", "random.json", "expert.json", "--metric", "turns")
+    assert {"higher", "lower"} <= set(turns.split())
+    assert not {"gained", "lost"} & set(turns.split())
     assert "No task changed" in agentrl("compare", "expert.json", "expert.json")
     agentrl("eval", "guess.yaml", "--policy", "expert", "--split", "train", "--limit", "5", "--out", "five.json")
     refused = agentrl.fails("compare", "expert.json", "five.json")

@@ -10,10 +10,6 @@ from agentrl.trajectory import Ending, Trajectory
 from tests.episodes import episode
 
 
-def typed(trajectory: Trajectory, task_type: str) -> Trajectory:
-    return replace(trajectory, info={"task_type": task_type})
-
-
 def flagged(trajectory: Trajectory, *flags: str) -> Trajectory:
     turns = (
         replace(turn, info={flag: True}) if flag else turn for turn, flag in zip(trajectory.turns, flags, strict=True)
@@ -22,10 +18,10 @@ def flagged(trajectory: Trajectory, *flags: str) -> Trajectory:
 
 
 PLAYED = [
-    typed(episode(0, [1, 2], episode_return=1.0), "pick"),
-    typed(episode(1, [3], ending=Ending.MAX_TURNS), "heat"),
-    typed(episode(2, [1, 1, 1], episode_return=1.0, whole=False), "pick"),
-    typed(episode(3, [], ending=Ending.ENV_ERROR), "pick"),
+    episode(0, [1, 2], episode_return=1.0),
+    episode(1, [3], ending=Ending.MAX_TURNS),
+    episode(2, [1, 1, 1], episode_return=1.0, whole=False),
+    episode(3, [], ending=Ending.ENV_ERROR),
 ]
 
 
@@ -84,13 +80,16 @@ def test_a_report_under_a_name_of_ours_is_refused() -> None:
         Tally([reporting(PLAYED[1], {"turns": 1.0})]).metrics()
 
 
-def test_task_types_have_tallies_of_their_own() -> None:
-    by_type = Tally([*PLAYED, episode(4, [1])]).by_type()
-    assert {name: (tally.successes, tally.num_episodes) for name, tally in by_type.items()} == {
-        "heat": (0, 1),
-        "pick": (2, 3),
-    }
-    assert list(by_type) == ["heat", "pick"]
+def test_tokens_that_a_player_tells_count_beside_the_ids_that_it_keeps() -> None:
+    """Of several calls in a turn, thoughts and then an action, the turn holds the last one's ids."""
+    turns = [replace(turn, info={"prompt_tokens": 50, "action_tokens": 9}) for turn in PLAYED[0].turns]
+    (outcome,) = Tally([replace(PLAYED[0], turns=tuple(turns))]).outcomes
+    assert (outcome.prompt_tokens, outcome.action_tokens) == (2 * 50, 2 * 9)
+
+
+def test_the_type_of_a_task_is_kept_apart_from_what_else_is_known() -> None:
+    (outcome,) = Tally([replace(PLAYED[3], info={"task": "heat it", "task_type": "heat", "error": "gone"})]).outcomes
+    assert (outcome.task_type, outcome.info) == ("heat", {"error": "gone"})
 
 
 def test_metrics_have_the_names_that_reports_read() -> None:

@@ -8,8 +8,8 @@ from gymnasium.utils.env_checker import check_env
 
 from agentrl.env import text_env
 from agentrl.errors import EnvError
-from agentrl.evaluation.env_check.findings import Check, Lacking, Told
-from agentrl.evaluation.env_check.subject import Stage, Subject, any_action, within
+from agentrl.evaluation.env_check.findings import Check, Told
+from agentrl.evaluation.env_check.subject import Lacking, Stage, Subject, any_action, within
 from agentrl.manifests import HEAD, WHOLE, content_sha256, manifest_of, shared
 
 ROLES = {"train", "in_distribution", "out_of_distribution"}
@@ -46,7 +46,7 @@ def _splits(subject: Subject) -> Told:
 
 def _leaks(subject: Subject) -> Told:
     env = subject.env
-    manifests = {split: manifest_of(env, split) for split in env.splits}
+    manifests = {split: manifest_of(env, split) for split in subject.splits()}
     trained = [entry for split, role in env.splits.items() if role == "train" for entry in manifests[split]]
     ids = {entry.id for entry in trained}
     told, wrong, measured = [], [], {}
@@ -55,7 +55,7 @@ def _leaks(subject: Subject) -> Told:
             continue
         found = shared(trained, manifests[split])
         measured[split] = {"ids": len(found.ids), "contents": len(found.contents), "families": len(found.families)}
-        if {entry.id for entry in manifests[split]} <= ids and role == "in_distribution":
+        if {entry.id for entry in manifests[split]} == ids and role == "in_distribution":
             told.append(f"{split} is training itself")
             continue
         matters = {"ids": found.ids, "contents": found.contents}
@@ -86,7 +86,7 @@ def _recorded(subject: Subject) -> Told:
 
 def _deterministic(subject: Subject) -> Told:
     env = subject.env
-    split = next(iter(env.splits))
+    split = subject.splits()[0]
     ids = list(env.task_set(split).first(_TASKS).ids)
     for id in [*ids, None]:
         first, second = (list(_shown(subject.stage(), id)) for _ in range(2))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agentrl.errors import EnvError
-from agentrl.evaluation.env_check.subject import Subject
+from agentrl.evaluation.env_check.subject import Lacking, Subject
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,6 @@ class Finding:
     fix: str = ""
     """What to do; empty when there is nothing to do."""
     measured: Mapping[str, Any] = field(default_factory=dict)
-
-
-class Lacking(EnvError):
-    """The environment does not offer what is tried, and need not."""
 
 
 def tried(check: Check, subject: Subject) -> Finding:

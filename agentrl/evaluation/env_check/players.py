@@ -6,8 +6,8 @@ from typing import Any
 
 from agentrl.env import Actor
 from agentrl.errors import EnvError
-from agentrl.evaluation.env_check.findings import Check, Lacking, Told
-from agentrl.evaluation.env_check.subject import Played, Subject, any_action
+from agentrl.evaluation.env_check.findings import Check, Told
+from agentrl.evaluation.env_check.subject import Lacking, Played, Subject, any_action
 from agentrl.evaluation.players import random_player
 from agentrl.tally import wilson_interval
 

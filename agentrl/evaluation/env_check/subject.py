@@ -21,6 +21,10 @@ _NEUTRAL = ("yes", "1", "look", "a", "\\boxed{1}")
 """What is said where an environment lists no actions."""
 
 
+class Lacking(EnvError):
+    """What is tried cannot be: the environment need not offer it, or that it does not is told elsewhere."""
+
+
 @dataclass
 class Subject:
     """What is checked, and how thoroughly."""
@@ -53,10 +57,19 @@ class Subject:
             with suppress(EnvError):
                 within(self.timeout_s, self.made.pop().close)
 
+    def splits(self) -> list[str]:
+        """Gives the names of the splits.
+
+        Raises:
+            Lacking: there are none, which the check of splits tells.
+        """
+        if not self.env.splits:
+            raise Lacking("it has no splits, and so no tasks")
+        return list(self.env.splits)
+
     def chosen(self) -> list[str]:
         """Gives the ids of tasks to play: of each split in turn, spread evenly from its first to its last."""
-        env = self.env
-        sets = [env.task_set(split) for split in env.splits]
+        sets = [self.env.task_set(split) for split in self.splits()]
         each = -(-self.num_episodes // len(sets))
         picked = [[tasks.ids[len(tasks) * number // each] for tasks in sets] for number in range(each)]
         return [id for row in picked for id in row][: self.num_episodes]

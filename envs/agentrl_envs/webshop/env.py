@@ -29,8 +29,9 @@ SEARCH_HINT = "search[<your query>]"
 class WebShop(TextEnv):
     """Shopping by text: `search[words]` and `click[button]`. A purchase is rewarded and ends the episode.
 
-    The last `info` has `score`, from 0 to 1, and its parts `r_type`, `r_attribute`, `r_option` and `r_price`; success
-    is a score of 1. An action that cannot be read or does nothing changes nothing and is `inadmissible`.
+    The `info` of a step has `score`, 0 until the purchase and then up to 1, and the last one its parts `r_type`,
+    `r_attribute`, `r_option` and `r_price`; success is a score of 1. An action that cannot be read or does nothing
+    changes nothing and is `inadmissible`.
     """
 
     inline = True
@@ -111,7 +112,7 @@ class WebShop(TextEnv):
         value = session.score.reward if accepted and bought and session.score else 0.0
         success = session.score is not None and session.score.reward == 1
         reward = self._scale * (float(value == 1) if self._is_binary else value)
-        info = self._info(session) | {"success": success, "inadmissible": not accepted}
+        info = {"score": 0.0} | self._info(session) | {"success": success, "inadmissible": not accepted}
         return render(session, self._mode), reward, bought, False, info
 
     def task_set(self, split: str) -> TaskSet:

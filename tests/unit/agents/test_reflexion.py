@@ -112,6 +112,22 @@ def test_whoever_listens_hears_of_each_task_once_after_its_last_trial() -> None:
     assert [one.task_id for one in played] == ["0", "9", "1"]
 
 
+def test_a_task_that_is_won_is_told_before_the_trials_of_others_are_over() -> None:
+    events: list[str] = []
+
+    def speak(body: Body) -> str:
+        events.append("asked")
+        return learner(body)
+
+    with serving(speak) as server:
+        alone = Collector(lambda: agentrl.make("agentrl/Guess-v0", max_turns=1), env_id="g", concurrency=1)
+        tasks = [Task("0", 1, 0), Task("9", 2, 1)]
+        reflexion = Reflexion(alone, WORDS, trials=2)
+        agent = endpoint_agent(server.url, prompt=STEPS)
+        reflexion.play(agent, tasks, on_finished=lambda task, one: events.append(task.id))
+    assert events == ["asked", "0", "asked", "asked", "asked", "9"]  # of 9 two trials and a reflection between them
+
+
 class Broken(TextEnv):
     def reset(self, *, seed=None, options=None):
         raise OSError("no house")

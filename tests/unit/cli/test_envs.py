@@ -81,8 +81,12 @@ def test_leaks_between_manifests_are_counted_with_examples(agentrl, capsys):
     Path("train.txt").write_text("a\t1\tx\nb\t2\ty\n")
     Path("eval.txt").write_text("a\t9\tx\nc\t2\tz\nd\t8\tx\n")
     assert main(["envs", "leaks", "train.txt", "eval.txt"]) == 1
-    shown = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert shown == [["ids", "1", "a"], ["contents", "1", "c"], ["families", "1", "x"]]
+    *shown, sentence = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in shown] == [["ids", "1", "a"], ["contents", "1", "c"], ["families", "1", "x"]]
+    assert sentence == "  train.txt holds what eval.txt evaluates: take these tasks out of training"
+    Path("eval.txt").write_text("d\t8\tz\n")
+    assert main(["envs", "leaks", "train.txt", "eval.txt"]) == 0
+    assert capsys.readouterr().out.endswith("  eval.txt holds nothing of train.txt\n")
 
 
 def test_the_expert_of_guess_wins_every_episode(agentrl):

@@ -1,3 +1,4 @@
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -50,6 +51,32 @@ def test_the_key_is_written_nowhere(agentrl, guess, monkeypatch, capsys):
     assert not [text for text in (shown, failed, *written) if KEY in text]
 
 
+def test_what_another_server_answered_is_not_gone_on_with(agentrl, guess):
+    arguments = ["--policy", "endpoint", "--model", "tiny", "--split", "out", "--url"]
+    with serving(says_two) as first, serving(says_two) as second:
+        agentrl("eval", str(guess), *arguments, first.url)
+        told = agentrl.fails("eval", str(guess), *arguments, second.url)
+    assert f"url '{first.url}' there, '{second.url}' here" in told
+    assert second.asked == []
+
+
+def test_when_a_server_fails_what_it_answered_is_kept_and_gone_on_with(agentrl, guess, caplog):
+    refuses = Reply(status=401, body={"error": {"message": "no more"}})
+    is_down = [False, True]  # after the first answer
+
+    def speak(body: Body) -> Reply | str:
+        return refuses if is_down.pop(0) else "3"
+
+    with serving(speak) as server:
+        arguments = ["--policy", "endpoint", "--model", "tiny", "--split", "out", "--url", server.url]
+        one_at_a_time = ["--set", "rollout.concurrency=1"]
+        failed = agentrl.fails("eval", str(guess), *arguments, *one_at_a_time)
+        assert "not finished; the same command goes on from the episodes in eval_guess_out" in f"{failed}{caplog.text}"
+        is_down += [False] * 6
+        told = agentrl("eval", str(guess), *arguments, *one_at_a_time)
+    assert "out_of_distribution: 1 of 2 episodes were there" in told
+
+
 def test_the_section_of_a_configuration_may_say_it_all_and_name_another_variable(agentrl, guess, monkeypatch):
     monkeypatch.setenv("MY_KEY", "mine")
     with serving(says_two) as server:
@@ -75,6 +102,69 @@ def test_react_takes_the_prompt_beside_the_configured_one(agentrl, guess):
         (found,) = json.loads(agentrl("eval", str(guess), *arguments, "--split", "in", "--json", *setting))
     assert (found["policy"], found["success_rate"]) == ("tiny at endpoint, react", 1 / 8)
     assert server.asked[0]["messages"][0]["content"] == "Find it."
+
+
+def test_a_prompt_that_asks_for_steps_is_played_in_steps(agentrl, guess):
+    with serving(lambda body: "act: 2" if len(body["messages"]) > 2 else "think: it is 2") as server:
+        arguments = ["--policy", "endpoint", "--url", server.url, "--model", "tiny", "--set", "env.prompt=react.md"]
+        (found,) = json.loads(agentrl("eval", str(guess), *arguments, "--split", "in", "--json"))
+    assert (found["policy"], found["success_rate"]) == ("tiny at endpoint, react", 1 / 8)
+
+
+def test_the_words_that_were_told_stand_in_the_result_and_others_are_another_evaluation(agentrl, guess):
+    def measured(*arguments: str) -> dict[str, object]:
+        told = agentrl("eval", str(guess), *endpoint, "--split", "out", "--out", "found.json", "--json", *arguments)
+        (found,) = json.loads(told)
+        return {key: found["protocol"][key] for key in ("prompt", "prompt_sha256", "history")}
+
+    Path("mine.txt").write_text("An example: act: 2\n")
+    window = ["--set", "env.prompt=window.md", "env.window_turns=3"]
+    Path("window.md").write_text("---\nhistory: window\n---\n## turn\n{observation}\n")
+    with serving(says_two) as server:
+        endpoint = ["--policy", "endpoint", "--url", server.url, "--model", "tiny"]
+        direct = measured(*window)
+        react = measured(*window, "--agent", "react", "--fresh")
+        examples = measured(*window, "--agent", "react", "--examples", "mine.txt", "--fresh")
+        Path("mine.txt").write_text("An example: act: 3\n")
+        refusal = agentrl.fails(
+            "eval",
+            str(guess),
+            *endpoint,
+            *window,
+            "--split",
+            "out",
+            "--out",
+            "found.json",
+            "--agent",
+            "react",
+            "--examples",
+            "mine.txt",
+        )
+        reflexion = measured(*window, "--agent", "reflexion", "--fresh")
+    assert (direct["prompt"], direct["history"]) == ("window.md", "3 turns")
+    assert react == {
+        "prompt": "react.md",
+        "prompt_sha256": hashlib.sha256(STEPS.encode()).hexdigest(),
+        "history": "all turns",
+    }
+    assert examples["prompt"] == "react.md + mine.txt"
+    assert "holds episodes of another evaluation: prompt_sha256" in refusal
+    assert reflexion["prompt"] == "react.md + reflexion.md"
+    assert len({one["prompt_sha256"] for one in (direct, react, examples, reflexion)}) == 4
+
+
+def test_react_by_its_profile_reads_the_profiles_prompt(agentrl, guess, tmp_path):
+    profile = tmp_path / "mine.yaml"
+    protocol = "max_turns: 2\n    prompt: react.md\n    eval_in: in_distribution\n    temperature: 0\n"
+    limits = "    max_tokens: 4\n    context_tokens: 64\n"
+    profile.write_text(f"source: made up for a test\nenvironments:\n  agentrl/Guess-v0:\n    {protocol}{limits}")
+    with serving(says_two) as server:
+        arguments = ["--policy", "endpoint", "--url", server.url, "--model", "tiny", "--profile", "mine.yaml"]
+        (found,) = json.loads(agentrl("eval", str(guess), *arguments, "--json"))
+        (limited,) = json.loads(agentrl("eval", str(guess), *arguments, "--limit", "3", "--json"))
+    assert (found["policy"], found["protocol"]["prompt"]) == ("tiny at endpoint, react, temperature 0", "react.md")
+    assert found["protocol"]["profile"]["changed"] == []
+    assert limited["protocol"]["profile"]["changed"] == ["num_tasks"]
 
 
 def test_examples_of_ones_own_end_the_system_message(agentrl, guess, tmp_path):
@@ -139,8 +229,12 @@ REACT = [*ENDPOINT, "--agent", "react"]
         ([*REACT, "--memory", "3"], "--memory: no effect without --agent reflexion"),
         (["--examples", "mine.txt"], "--examples: no effect without --agent react or reflexion"),
         (["--policy", "oracle", "--agent", "react"], "--policy oracle is not prompted; use model or endpoint"),
-        (["--policy", "random", "--temperature", "1"], "means nothing to --policy random; leave it out, or use model"),
+        (
+            ["--policy", "random", "--temperature", "1"],
+            "--temperature: no effect without --policy model or",
+        ),
         (REACT, "env.prompt is not set"),
+        ([*ENDPOINT, "--agent", "direct", "--set", "env.prompt=react.md"], "asks for steps; use react or reflexion"),
         ([*REACT, "--set", "env.prompt=zerotir/plain"], "react.md; write one as prompts/alfworld/react.md is written"),
         ([*REACT, "--examples", "no.txt", "--set", "env.prompt=react.md"], "--examples no.txt: cannot be read"),
     ],

@@ -56,6 +56,23 @@ class WithoutTraining(Counting):
     splits: Mapping[str, SplitRole] = MappingProxyType({"test": "out_of_distribution"})
 
 
+class WithoutSplits(Counting):
+    splits: Mapping[str, SplitRole] = MappingProxyType({})
+
+
+class EvaluatedOnPartOfTraining(Counting):
+    splits: Mapping[str, SplitRole] = MappingProxyType({"train": "train", "test": "in_distribution"})
+
+    def task_set(self, split: str) -> TaskSet:
+        ids = ["1"] if split == "test" else ["1", "2"]
+        return TaskSet(split, ids, manifest_sha256(ids))
+
+
+class EvaluatedOnTraining(EvaluatedOnPartOfTraining):
+    def task_set(self, split: str) -> TaskSet:
+        return super().task_set("train")
+
+
 class Unsorted(Counting):
     def task_set(self, split: str) -> TaskSet:
         return TaskSet(split, TASKS[split][::-1], manifest_sha256(TASKS[split]))
@@ -226,8 +243,10 @@ def test_an_environment_that_keeps_its_contract_passes_with_numbers_for_programs
 @pytest.mark.parametrize(
     ("env", "check", "told"),
     [
+        (WithoutSplits, "splits have roles, tasks and a hash", "no split has the role 'train'; there are: none"),
         (WithoutTraining, "splits have roles, tasks and a hash", "no split has the role 'train'; there are: test"),
         (Unsorted, "splits have roles, tasks and a hash", "train: its ids are not sorted"),
+        (EvaluatedOnPartOfTraining, "no task to train on is evaluated", "also trained on: test: 1 ids, such as '1'"),
         (EvaluatedInTraining, "no task to train on is evaluated", "test: 1 ids, such as '1'"),
         (TheSameUnderAnotherId, "no task to train on is evaluated", "also trained on: test: 1 contents, such as '5'"),
         (OfOneFamily, "no task to train on is evaluated", "also trained on: test: 2 families, such as 'even'"),
@@ -251,9 +270,16 @@ def test_what_is_broken_is_found_and_told_with_what_to_do(env, check, told):
     assert findings[check].fix
 
 
-@pytest.mark.parametrize("env", [EvaluatedInTraining, OfOneFamily, RecordedOtherwise, Shared, Fragile, TooEasy, Denied])
+FAULTS = (WithoutSplits, EvaluatedInTraining, OfOneFamily, RecordedOtherwise, Shared, Fragile, TooEasy, Denied)
+
+
+@pytest.mark.parametrize("env", FAULTS)
 def test_one_fault_is_one_finding(env):
     assert sum(finding.outcome == "failed" for finding in found(env).values()) == 1
+
+
+def test_evaluating_on_training_itself_is_no_leak():
+    assert "test is training itself" in found(EvaluatedOnTraining)["no task to train on is evaluated"].told
 
 
 def test_paying_after_the_end_is_no_failure_but_gets_advice():

@@ -56,7 +56,7 @@ def test_what_is_set_on_the_command_line_stays_and_is_stamped(tmp_path):
     config = ours.applied(load_config(config_path(tmp_path), ["env.max_turns=5", "engine.max_tokens=8"])).config
     assert (config.env.max_turns, config.engine.max_tokens) == (5, 8)
     sampling = {"temperature": 0.5, "top_p": 1.0}
-    stamp = ours.stamp(conditions(config, TASKS, samples=4, sampling=sampling))
+    stamp = ours.stamp(conditions(config, TASKS, samples=4, sampling=sampling), num_tasks=len(TASKS))
     assert (stamp["name"], stamp["changed"]) == ("ours", ["max_turns", "samples", "top_p"])
 
 
@@ -64,10 +64,10 @@ def test_followed_to_the_letter_nothing_is_changed(tmp_path):
     ours = profile(tmp_path)
     config = ours.applied(load_config(config_path(tmp_path))).config
     sampling = {"temperature": 0.5, "top_p": 0.9}
-    assert ours.stamp(conditions(config, TASKS, samples=2, sampling=sampling))["changed"] == []
-    assert ours.stamp(conditions(config, TASKS, samples=2, sampling=None))["changed"] == []
+    for how in (sampling, None):
+        assert ours.stamp(conditions(config, TASKS, samples=2, sampling=how), num_tasks=len(TASKS))["changed"] == []
     other = TaskSet("out_of_distribution", ["3"], "1" * 64)
-    assert ours.stamp(conditions(config, other, samples=2, sampling=sampling))["changed"] == ["split"]
+    assert ours.stamp(conditions(config, other, samples=2, sampling=sampling), num_tasks=1)["changed"] == ["split"]
 
 
 def test_options_of_the_environment_are_the_profiles_but_for_where_the_files_are(tmp_path):

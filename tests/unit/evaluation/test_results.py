@@ -87,6 +87,21 @@ def test_types_are_tallied_by_their_tasks_and_those_without_tasks_are_named():
     assert result["types_without_tasks"] == ["slice"]
 
 
+def test_an_episode_that_broke_before_its_type_was_known_counts_with_its_task():
+    broken = {"ending": Ending.ENV_ERROR, "task_type": None}
+    played = [outcome("a", True, task_type="heat"), outcome("a", False, **broken)]
+    played += [outcome("b", True, task_type="heat"), outcome("b", True, task_type="heat")]
+    played += [outcome("c", False, **broken), outcome("c", False, **broken)]
+    by_type = result_of(plan("abc", samples=2), played, env_id="x")["by_type"]
+    assert (by_type["heat"]["num_tasks"], by_type["heat"]["num_episodes"]) == (2, 4)
+    assert by_type["heat"]["success_rate"] == 3 / 4
+    assert (by_type["unknown"]["num_tasks"], by_type["unknown"]["success_rate"]) == (1, 0)
+
+
+def test_tasks_without_types_are_not_listed_by_type():
+    assert result_of(plan("abc"), THREE, env_id="x")["by_type"] == {}
+
+
 def test_broken_episodes_are_counted_and_not_won():
     result = result_of(plan("ab"), [outcome("a", True), outcome("b", False, ending=Ending.TIMEOUT)], env_id="x")
     assert (result["endings"]["timeout"], result["success_rate"]) == (1, 0.5)
