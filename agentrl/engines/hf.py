@@ -111,10 +111,7 @@ class HFEngine:
         with torch.no_grad():
             for name, value in weights:
                 own[name].copy_(value)
-        in_work = self._residents.clear()
-        self._waiting.extendleft(
-            _Request(one.prompt_ids, one.params, one.seed, one.answer) for one in reversed(in_work)
-        )
+        self._forget()
         self._version = version
 
     @torch.inference_mode()
@@ -126,7 +123,7 @@ class HFEngine:
 
     def sleep(self) -> None:
         """Forgets keys and values, which the next weights would make useless, and frees their memory."""
-        self._residents.clear()
+        self._forget()
         self._cache.reserve(0, 0)
 
     def close(self) -> None:
@@ -208,6 +205,13 @@ class HFEngine:
     @property
     def _limit(self) -> int:
         return self._cache_tokens // max(self._cache.room, 1)
+
+    def _forget(self) -> None:
+        """Empties all slots; turns in work start again."""
+        in_work = self._residents.clear()
+        self._waiting.extendleft(
+            _Request(one.prompt_ids, one.params, one.seed, one.answer) for one in reversed(in_work)
+        )
 
     def _stop(self) -> None:
         self._waiting.clear()

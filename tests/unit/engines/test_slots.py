@@ -126,6 +126,33 @@ def test_weights_that_come_during_a_turn_sample_all_of_it() -> None:
     assert found == replace(asyncio.run(HFEngine(after).generate((5, 6), PARAMS, seed=0)), version=3)
 
 
+def test_a_turn_that_sleep_comes_into_is_sampled_all_the_same() -> None:
+    async def interrupted(engine: HFEngine) -> Completion:
+        asked = asyncio.ensure_future(engine.generate((5, 6), PARAMS, seed=0))
+        for _ in range(4):
+            await asyncio.sleep(0)
+        assert not asked.done()
+        engine.sleep()
+        return await asked
+
+    undisturbed = asyncio.run(HFEngine(tiny_model(50)).generate((5, 6), PARAMS, seed=0))
+    assert asyncio.run(interrupted(HFEngine(tiny_model(50)))) == undisturbed
+
+
+def test_one_who_gives_up_leaves_its_place_to_who_waits() -> None:
+    async def two(engine: HFEngine) -> Completion:
+        endless = replace(PARAMS, max_tokens=10_000, stop_ids=frozenset())
+        first = asyncio.ensure_future(engine.generate((7, 8), endless, seed=1))
+        second = asyncio.ensure_future(engine.generate((5, 6), PARAMS, seed=0))
+        for _ in range(6):
+            await asyncio.sleep(0)
+        first.cancel()
+        return await second
+
+    alone = asyncio.run(HFEngine(tiny_model(50)).generate((5, 6), PARAMS, seed=0))
+    assert asyncio.run(two(HFEngine(tiny_model(50), max_requests=1))) == alone
+
+
 def test_an_engine_goes_on_after_a_loop_that_was_left() -> None:
     engine = HFEngine(tiny_model(50))
 
