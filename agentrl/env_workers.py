@@ -3,6 +3,7 @@
 import multiprocessing
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -24,6 +25,7 @@ class EnvWorkers:
         self._make_env = make_env
         self._workers: list[_Worker | None] = [None] * num
         self._num_made = 0
+        self._lock = threading.Lock()
 
     def make(self) -> gymnasium.Env[str, str]:
         """Gives one more environment.
@@ -31,12 +33,23 @@ class EnvWorkers:
         Raises:
             AgentRLError: it cannot be made.
         """
-        number = self._num_made % len(self._workers)
-        self._num_made += 1
-        worker = self._workers[number]
-        if worker is None or not worker.alive:
-            worker = self._workers[number] = _Worker(self._make_env)
-        return RemoteEnv(worker)
+        worker = self._next()
+        try:
+            return RemoteEnv(worker)
+        except EnvError:
+            if worker.alive:
+                raise
+        return RemoteEnv(self._next())  # the worker was ended meanwhile, because of another environment
+
+    def _next(self) -> "_Worker":
+        """Gives the worker whose turn it is."""
+        with self._lock:
+            number = self._num_made % len(self._workers)
+            self._num_made += 1
+            worker = self._workers[number]
+            if worker is None or not worker.alive:
+                worker = self._workers[number] = _Worker(self._make_env)
+            return worker
 
 
 class RemoteEnv(TextEnv):
@@ -119,10 +132,11 @@ class _Worker:
             self._end()
 
     def abandon(self, number: int) -> None:
-        """Ends the process if it is busy with this environment, else closes the environment."""
+        """Ends the process if it is busy with this environment, else closes the environment, when it is not busy."""
         if self._busy_with == number or not self.alive:
             self._end()
-        else:
+            return
+        with suppress(EnvError):  # it cannot be closed, or another environment has ended the process
             self.close(number)
 
     def _end(self) -> None:
