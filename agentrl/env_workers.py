@@ -90,11 +90,13 @@ class _Worker:
         self._open: set[int] = set()
         self._num_opened = 0
         self._busy_with: int | None = None
+        self._has_ended = False
 
     @property
     def alive(self) -> bool:
         """Whether it takes calls."""
-        return self._process.is_alive() and not self._pipe.closed
+        # Another thread may be ending it: the process alone, or waiting for it, may not tell yet.
+        return not self._has_ended and self._process.is_alive()
 
     def open(self) -> tuple[int, tuple[str, ...]]:
         """Makes an environment and gives its number and what it reports."""
@@ -116,6 +118,7 @@ class _Worker:
                 self._pipe.send((number, what, arguments))
                 answer = self._pipe.recv()
             except (OSError, EOFError) as error:
+                self._has_ended = True
                 raise EnvError("the worker process of this environment has ended") from error
             finally:
                 self._busy_with = None
@@ -140,6 +143,7 @@ class _Worker:
             self.close(number)
 
     def _end(self) -> None:
+        self._has_ended = True
         self._process.kill()
         self._process.join()
 
