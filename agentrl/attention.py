@@ -21,12 +21,17 @@ NAME = "agentrl_varlen_sdpa"
 """What transformers calls the attention below."""
 
 
+def layer_kinds(model: PreTrainedModel) -> set[str]:
+    """Gives what kinds of layers the model has, in transformers' words: full_attention, sliding_attention ..."""
+    config = model.config.get_text_config()
+    has_window = getattr(config, "sliding_window", None) is not None
+    return {*(getattr(config, "layer_types", None) or ["sliding_attention" if has_window else "full_attention"])}
+
+
 def packing_obstacle(model: PreTrainedModel) -> str | None:
     """Says why the rows of a batch cannot be packed for this model; None: they can."""
     config = model.config.get_text_config()
-    has_window = getattr(config, "sliding_window", None) is not None
-    kinds = getattr(config, "layer_types", None) or ["sliding_attention" if has_window else "full_attention"]
-    if others := sorted({*kinds} - {"full_attention"}):
+    if others := sorted(layer_kinds(model) - {"full_attention"}):
         return f"its attention is not full in every layer ({', '.join(others)})"
     if getattr(config, "attn_logit_softcapping", None):
         return "its attention caps its logits"

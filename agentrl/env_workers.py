@@ -30,6 +30,7 @@ class EnvWorkers:
         self._make_env = make_env
         self._workers: list[_Worker | None] = [None] * num
         self._num_made = 0
+        self._lock = threading.Lock()
 
     def make(self) -> gymnasium.Env[str, str]:
         """Gives one more environment.
@@ -37,12 +38,23 @@ class EnvWorkers:
         Raises:
             AgentRLError: it cannot be made.
         """
-        number = self._num_made % len(self._workers)
-        self._num_made += 1
-        worker = self._workers[number]
-        if worker is None or not worker.alive:
-            worker = self._workers[number] = _Worker(self._make_env)
-        return RemoteEnv(worker)
+        worker = self._next()
+        try:
+            return RemoteEnv(worker)
+        except EnvError:
+            if worker.alive:
+                raise
+        return RemoteEnv(self._next())  # the worker was ended meanwhile, because of another environment
+
+    def _next(self) -> "_Worker":
+        """Gives the worker whose turn it is."""
+        with self._lock:
+            number = self._num_made % len(self._workers)
+            self._num_made += 1
+            worker = self._workers[number]
+            if worker is None or not worker.alive:
+                worker = self._workers[number] = _Worker(self._make_env)
+            return worker
 
 
 class RemoteEnv(TextEnv):
@@ -83,11 +95,13 @@ class _Worker:
         self._open: set[int] = set()
         self._num_opened = 0
         self._busy_with: int | None = None
+        self._has_ended = False
 
     @property
     def alive(self) -> bool:
         """Whether it takes calls."""
-        return self._process.is_alive() and not self._pipe.closed
+        # Another thread may be ending it: the process alone, or waiting for it, may not tell yet.
+        return not self._has_ended and self._process.is_alive()
 
     def open(self) -> tuple[int, tuple[str, ...]]:
         """Makes an environment and gives its number and what it reports."""
@@ -109,6 +123,7 @@ class _Worker:
                 self._pipe.send((number, what, arguments))
                 answer = self._pipe.recv()
             except (OSError, EOFError) as error:
+                self._has_ended = True
                 raise WorkerEnded("the worker process of this environment has ended") from error
             finally:
                 self._busy_with = None
@@ -126,13 +141,15 @@ class _Worker:
             self._end()
 
     def abandon(self, number: int) -> None:
-        """Ends the process if it is busy with this environment, else closes the environment."""
+        """Ends the process if it is busy with this environment, else closes the environment, when it is not busy."""
         if self._busy_with == number or not self.alive:
             self._end()
-        else:
+            return
+        with suppress(EnvError):  # it cannot be closed, or another environment has ended the process
             self.close(number)
 
     def _end(self) -> None:
+        self._has_ended = True
         self._process.kill()
         self._process.join()
 

@@ -111,13 +111,13 @@ def merged_weights(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
 
 def merged_copy(model: PreTrainedModel) -> PreTrainedModel:
     """Gives a model without adapters that computes the same."""
-    weights = dict(merged_weights(model))
     plain = copy.deepcopy(model)
     for name, layer in _adapted(plain).items():
         plain.set_submodule(name, layer.base_layer)
+    own = dict(plain.named_parameters())
     with torch.no_grad():
-        for name, value in plain.named_parameters():
-            value.copy_(weights[name])
+        for name, value in merged_weights(model):
+            own[name].copy_(value)
     return plain
 
 

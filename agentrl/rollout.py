@@ -11,7 +11,7 @@ import gymnasium
 from agentrl.chat import ChatFormat
 from agentrl.engines._base import RolloutEngine, SamplingParams
 from agentrl.env import Actor, CutAction
-from agentrl.env_calls import EnvCalls, EnvFailed
+from agentrl.env_calls import EnvCalls, EnvFailed, in_daemon_thread
 from agentrl.env_workers import RemoteEnv
 from agentrl.prompts import Prompt
 from agentrl.tasks import Task
@@ -182,11 +182,18 @@ class Collector:
             env.close()
         self._envs.clear()
 
-    def _replace(self, number: int) -> None:
+    async def _replace(self, number: int) -> None:
         env = self._envs[number]
-        if isinstance(env, RemoteEnv):
+        if not isinstance(env, RemoteEnv):
+            self._envs[number] = self._make_env()
+            return
+
+        def remade() -> gymnasium.Env[str, str]:
             env.abandon()
-        self._envs[number] = self._make_env()
+            return self._make_env()
+
+        # In a thread: it waits for workers, and only the loop sees that another environment hangs in one.
+        self._envs[number] = await in_daemon_thread(remade)
 
     async def _play_all(
         self, agent: Agent, tasks: Sequence[Task], on_finished: Callable[[Task, Trajectory], None] | None
@@ -199,7 +206,7 @@ class Collector:
             number = await free.get()
             trajectory = await play(self._envs[number], agent, task, env_id=self._env_id, deadlines=self._deadlines)
             if not trajectory.ending.trainable:  # it may be broken, or busy in its thread for ever
-                self._replace(number)
+                await self._replace(number)
             free.put_nowait(number)
             if on_finished:
                 on_finished(task, trajectory)

@@ -67,7 +67,6 @@ def run(arguments: argparse.Namespace) -> int:
     from agentrl.evaluation.profiles import Named
     from agentrl.evaluation.records import EpisodeFile
 
-    check_player(arguments)
     profile = Named.load(arguments.profile) if arguments.profile else None
     target = find_measured(arguments)
     if profile:

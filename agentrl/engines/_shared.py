@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from torch import Tensor
 
@@ -74,7 +74,8 @@ class SharedEngine:
                 self._is_held = False
                 waiting, self._waiting = self._waiting, []
             for free in waiting:
-                free.get_loop().call_soon_threadsafe(_wake, free)
+                with suppress(RuntimeError):  # its loop is closed: who waited gave up and left
+                    free.get_loop().call_soon_threadsafe(_wake, free)
 
 
 def _wake(free: "asyncio.Future[None]") -> None:

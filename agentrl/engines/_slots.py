@@ -16,10 +16,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
-from transformers import AttentionInterface
+from transformers import AttentionInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from agentrl.errors import AgentRLError
+from agentrl.attention import layer_kinds
+from agentrl.errors import AgentRLError, ConfigError
 
 ATTENTION = "agentrl_slots"
 _UNSUPPORTED = ("softcap", "s_aux", "position_bias")
@@ -46,6 +47,11 @@ class SlotCache:
             for new, old in zip(grown, (keys, values), strict=True):
                 new[:slots, :positions] = old[:slots, :positions]
             self._layers[i] = grown
+
+    @property
+    def num_layers(self) -> int:
+        """How many layers have written."""
+        return len(self._layers)
 
     def swap(self, one: int, other: int) -> None:
         """Exchanges what is in two slots."""
@@ -202,6 +208,53 @@ def attend(
     found = scaled_dot_product_attention(asked, keys, values, attn_mask=slots.mask, scale=scaling)
     found = found.reshape(rows, num_heads, -1)
     return (found if len(new) == rows else out.index_copy_(0, slots.last, found))[None], None
+
+
+def check_model(model: PreTrainedModel, context_tokens: int) -> None:
+    """Passes if slots hold all that the model remembers of so long a conversation; reads a few tokens to find out.
+
+    Raises:
+        ConfigError: they do not.
+    """
+    name, do = type(model).__name__, "set another engine.name, or another model"
+    window = getattr(model.config.get_text_config(), "sliding_window", None)
+    kinds = layer_kinds(model)
+    if "sliding_attention" in kinds and window is not None and window < context_tokens:
+        problem = f"{context_tokens}, but layers of {name} look back {window} tokens"
+        raise ConfigError(f"engine.context_tokens: {problem}; set {window} or less, or another engine.name")
+    if others := sorted(kinds - {"full_attention", "sliding_attention"}):
+        raise ConfigError(f"engine.name: hf does not sample with layers of {', '.join(others)}, as {name} has; {do}")
+    try:
+        num_layers = _try(model)
+    except (AttributeError, IndexError, RuntimeError, TypeError) as error:
+        raise ConfigError(f"engine.name: hf cannot sample with {name} ({error}); {do}") from error
+    if num_layers < model.config.get_text_config().num_hidden_layers:
+        raise ConfigError(f"engine.name: hf keeps keys and values, and not all layers of {name} have some; {do}")
+
+
+@torch.inference_mode()
+def _try(model: PreTrainedModel) -> int:
+    """Reads a conversation in two parts and gives how many layers have kept something of it."""
+    cache = SlotCache()
+    cache.reserve(1, 4)
+    for known, ids in ((0, [0, 1, 2]), (3, [0])):
+        plan = layout([known], [len(ids)], room=cache.room, dtype=model.dtype, device=model.device)
+        read(model, ids, cache=cache, plan=plan)
+    return cache.num_layers
+
+
+def read(model: PreTrainedModel, ids: Sequence[int], *, cache: SlotCache, plan: Layout) -> Float[Tensor, "R V"]:
+    """Reads the new tokens of all rows and gives the logits after the last of each."""
+    cache.places = plan.places
+    made = model(
+        input_ids=torch.tensor([ids], device=model.device),
+        position_ids=plan.positions[None],
+        past_key_values=cache,
+        use_cache=True,
+        logits_to_keep=plan.last,
+        slots=plan,
+    )
+    return made.logits[0]
 
 
 def _check(width: int, asked: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 from agentrl.config.engine import EngineConfig
 from agentrl.engines._base import Completion, SamplingParams
 from agentrl.engines._residents import Residents
-from agentrl.engines._slots import ATTENTION, SlotCache, layout
+from agentrl.engines._slots import ATTENTION, SlotCache, check_model, layout, read
 
 _BLOCK = 256
 """Tokens; of the order of the root of a vocabulary."""
@@ -82,9 +82,15 @@ class HFEngine:
 
     @classmethod
     def start(cls, model: PreTrainedModel, settings: EngineConfig) -> "HFEngine":
-        """Gives an engine with a copy of the model."""
+        """Gives an engine with a copy of the model.
+
+        Raises:
+            ConfigError: the model remembers otherwise than by keys and values, or not so long a context.
+        """
         own = copy.deepcopy(model)
-        return cls(own.to(getattr(torch, settings.dtype)) if settings.dtype else own)
+        engine = cls(own.to(getattr(torch, settings.dtype)) if settings.dtype else own)
+        check_model(own, settings.context_tokens)
+        return engine
 
     async def generate(self, prompt_ids: Sequence[int], params: SamplingParams, *, seed: int) -> Completion:
         """Gives a continuation, sampled together with whatever else is asked for meanwhile."""
@@ -105,10 +111,7 @@ class HFEngine:
         with torch.no_grad():
             for name, value in weights:
                 own[name].copy_(value)
-        in_work = self._residents.clear()
-        self._waiting.extendleft(
-            _Request(one.prompt_ids, one.params, one.seed, one.answer) for one in reversed(in_work)
-        )
+        self._forget()
         self._version = version
 
     @torch.inference_mode()
@@ -120,7 +123,7 @@ class HFEngine:
 
     def sleep(self) -> None:
         """Forgets keys and values, which the next weights would make useless, and frees their memory."""
-        self._residents.clear()
+        self._forget()
         self._cache.reserve(0, 0)
 
     def close(self) -> None:
@@ -171,19 +174,11 @@ class HFEngine:
             dtype=dtype,
             device=device,
         )
-        self._cache.places = plan.places
-        output = self._model(
-            input_ids=torch.tensor([token for ids in unread for token in ids], device=device)[None],
-            position_ids=plan.positions[None],
-            past_key_values=self._cache,
-            use_cache=True,
-            logits_to_keep=plan.last,
-            slots=plan,
-        )
+        logits = read(self._model, [token for ids in unread for token in ids], cache=self._cache, plan=plan)
         temperature = torch.tensor([[row.params.temperature] for row in rows])
         top_p = torch.tensor([[row.params.top_p] for row in rows], dtype=torch.float64)
         uniforms = _uniforms([row.seed for row in rows], [len(row.ids) for row in rows])
-        drawn = _draw(output.logits[0].float(), temperature, torch.from_numpy(uniforms), top_p)
+        drawn = _draw(logits.float(), temperature, torch.from_numpy(uniforms), top_p)
         ids, logprobs = (values.tolist() for values in drawn)
         for slot, (row, token, logprob) in enumerate(zip(rows, ids, logprobs, strict=True)):
             if row.takes(token, logprob) or row.answer.cancelled():
@@ -210,6 +205,13 @@ class HFEngine:
     @property
     def _limit(self) -> int:
         return self._cache_tokens // max(self._cache.room, 1)
+
+    def _forget(self) -> None:
+        """Empties all slots; turns in work start again."""
+        in_work = self._residents.clear()
+        self._waiting.extendleft(
+            _Request(one.prompt_ids, one.params, one.seed, one.answer) for one in reversed(in_work)
+        )
 
     def _stop(self) -> None:
         self._waiting.clear()

@@ -11,6 +11,7 @@ from torch import Tensor
 from agentrl.config.engine import EngineConfig
 from agentrl.engines._base import RolloutEngine
 from agentrl.errors import AgentRLError
+from agentrl.lora import has_adapters
 from agentrl.policy import Policy
 
 TOLERANCES = {"float32": 1e-3, "bfloat16": 0.3}
@@ -18,6 +19,8 @@ TOLERANCES = {"float32": 1e-3, "bfloat16": 0.3}
 NUM_PROBES, PROBE_TOKENS = 4, 48
 MISSED = 0.01
 """Share of the trainer's movement that the engine may miss. vLLM's stale head, the subtlest loss seen, is above it."""
+ROUNDING = 8
+"""Mean difference, in units of a type's precision, that is rounding; 1e-6 and 0.06 by those measured."""
 ABOVE_ROUNDING = 10
 """Times the rounding that it must miss before that share is looked at; right weights miss the rounding itself."""
 MOVED = 1e-4
@@ -39,6 +42,8 @@ class WeightSync:
     tolerance: float
     """Largest mean difference, in nats."""
     probes: Int[Tensor, "probes tokens"]
+    rounding: float
+    """Mean difference that is taken for rounding, in nats, if the first sync shows no larger one."""
     _first: list[Float[Tensor, "probes tokens"]] = field(default_factory=list)
     _before: list[Float[Tensor, "probes tokens"]] = field(default_factory=list)
 
@@ -50,8 +55,11 @@ class WeightSync:
         length = min(PROBE_TOKENS, settings.context_tokens - 1)
         drawn = np.random.default_rng(0).integers(vocabulary, size=(NUM_PROBES, length))
         own = str(policy.model.dtype).removeprefix("torch.")
-        default = max(TOLERANCES[own], TOLERANCES[settings.dtype or own])
-        return cls(engine, policy, settings.canary_tolerance or default, torch.from_numpy(drawn))
+        coarser = max(own, settings.dtype or own, key=lambda name: TOLERANCES[name])
+        tolerance = settings.canary_tolerance or TOLERANCES[coarser]
+        # Adapters begin at 0, so the first sync does not show how merging them rounds.
+        exact = getattr(torch, coarser) if has_adapters(policy.model) else torch.float32
+        return cls(engine, policy, tolerance, torch.from_numpy(drawn), ROUNDING * torch.finfo(exact).eps)
 
     def __call__(self, version: int) -> dict[str, float]:
         """Makes the engine sample with the policy's weights and gives the canary's metrics.
@@ -90,7 +98,7 @@ class WeightSync:
 
         0 while that is not far above the rounding seen at the first sync, which would be taken for it.
         """
-        rounding = (self._first[0] - self._first[1]).abs().mean().clamp(min=1e-6)
+        rounding = (self._first[0] - self._first[1]).abs().mean().clamp(min=self.rounding)
         movement = trainer - self._first[1]
         missed = (movement - (engine - self._first[0])).abs().mean()
         return (missed / movement.abs().mean()).item() if missed > ABOVE_ROUNDING * rounding else 0.0

@@ -100,6 +100,14 @@ def test_a_worker_that_hangs_is_ended() -> None:
     assert not multiprocessing.active_children()
 
 
+def test_an_episode_that_fails_does_not_keep_one_that_hangs_in_the_same_worker_from_its_end() -> None:
+    plays = Collector(EnvWorkers(Odd, 1).make, env_id="test/Odd-v0", concurrency=2, deadlines=Deadlines(2.0))
+    assert plays.play(FIVE, tasks("raises", "hangs", "a"))[1].ending is Ending.TIMEOUT
+    assert plays.play(FIVE, tasks(*"abcdef"))[-1].ending is Ending.TERMINATED
+    plays.close()
+    assert not multiprocessing.active_children()
+
+
 def test_a_cut_action_stays_one() -> None:
     env = EnvWorkers(Odd, 1).make()
     env.reset(seed=0, options={"task_id": "a"})

@@ -1,6 +1,6 @@
 import asyncio
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 from torch import Tensor
@@ -29,7 +29,7 @@ class SlowEngine:
         return Completion((1,), (0.0,), "stop", self.version)
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]], *, version: int) -> None:
-        self.log.append(f"load {version}")
+        self.log.append(f"load {version}" + "".join(f" {name}" for name, _ in weights))
         self.version = version
 
     def score(self, ids: Sequence[int]) -> Sequence[float]:
@@ -94,3 +94,22 @@ def test_an_engine_is_asked_to_score_but_not_to_sleep_while_another_thread_may_s
     engine.sleep()
     assert engine.score((4, 5, 6)) == [0.0, 0.0]
     assert slow.log == ["score 3"]
+
+
+def test_weights_arrive_though_whoever_waited_for_them_has_left_with_its_loop() -> None:
+    slow = SlowEngine()
+    engine = SharedEngine(slow)
+
+    async def give_up() -> None:
+        asked = asyncio.create_task(engine.generate((1,), PARAMS, seed=1))
+        while not engine._waiting:
+            await asyncio.sleep(0)
+        asked.cancel()
+
+    def weights() -> Iterator[tuple[str, Tensor]]:
+        asyncio.run(give_up())
+        yield from ()
+
+    engine.load_weights(weights(), version=1)
+    assert asyncio.run(engine.generate((1,), PARAMS, seed=2)).ids == (1,)
+    assert slow.log == ["load 1", "begin 2", "end 2"]

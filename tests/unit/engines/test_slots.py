@@ -4,13 +4,21 @@ from dataclasses import replace
 
 import pytest
 import torch
-from transformers import PreTrainedModel, Qwen2Config, Qwen2ForCausalLM
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    PreTrainedConfig,
+    PreTrainedModel,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 
+from agentrl.config.engine import EngineConfig
 from agentrl.engines._base import Completion, SamplingParams
 from agentrl.engines._slots import layout
 from agentrl.engines.hf import HFEngine
-from agentrl.errors import AgentRLError
+from agentrl.errors import AgentRLError, ConfigError
 from tests.tiny import tiny_model
 
 PARAMS = SamplingParams(temperature=1.0, max_tokens=6, stop_ids=frozenset({4}))
@@ -118,6 +126,33 @@ def test_weights_that_come_during_a_turn_sample_all_of_it() -> None:
     assert found == replace(asyncio.run(HFEngine(after).generate((5, 6), PARAMS, seed=0)), version=3)
 
 
+def test_a_turn_that_sleep_comes_into_is_sampled_all_the_same() -> None:
+    async def interrupted(engine: HFEngine) -> Completion:
+        asked = asyncio.ensure_future(engine.generate((5, 6), PARAMS, seed=0))
+        for _ in range(4):
+            await asyncio.sleep(0)
+        assert not asked.done()
+        engine.sleep()
+        return await asked
+
+    undisturbed = asyncio.run(HFEngine(tiny_model(50)).generate((5, 6), PARAMS, seed=0))
+    assert asyncio.run(interrupted(HFEngine(tiny_model(50)))) == undisturbed
+
+
+def test_one_who_gives_up_leaves_its_place_to_who_waits() -> None:
+    async def two(engine: HFEngine) -> Completion:
+        endless = replace(PARAMS, max_tokens=10_000, stop_ids=frozenset())
+        first = asyncio.ensure_future(engine.generate((7, 8), endless, seed=1))
+        second = asyncio.ensure_future(engine.generate((5, 6), PARAMS, seed=0))
+        for _ in range(6):
+            await asyncio.sleep(0)
+        first.cancel()
+        return await second
+
+    alone = asyncio.run(HFEngine(tiny_model(50)).generate((5, 6), PARAMS, seed=0))
+    assert asyncio.run(two(HFEngine(tiny_model(50), max_requests=1))) == alone
+
+
 def test_an_engine_goes_on_after_a_loop_that_was_left() -> None:
     engine = HFEngine(tiny_model(50))
 
@@ -158,3 +193,38 @@ def test_a_conversation_longer_than_the_models_window_is_refused() -> None:
     assert asyncio.run(engine.generate((5, 6), PARAMS, seed=0)).ids
     with pytest.raises(AgentRLError, match=r"context_tokens: .* looks back 8 tokens and .* has 15"):
         asyncio.run(engine.generate(tuple(range(5, 20)), PARAMS, seed=0))
+
+
+SIZES = {"vocab_size": 50, "hidden_size": 32, "num_hidden_layers": 2, "bos_token_id": None, "eos_token_id": 1}
+ATTENTION_SIZES = SIZES | {
+    "pad_token_id": 0,
+    "head_dim": 8,
+    "intermediate_size": 32,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        (AutoConfig.for_model("mamba", **SIZES, state_size=4), "layers of linear_attention, as MambaForCausalLM has"),
+        (AutoConfig.for_model("rwkv", **SIZES), "not all layers of RwkvForCausalLM have some"),
+        (AutoConfig.for_model("llama4_text", **ATTENTION_SIZES, num_local_experts=1), "layers of chunked_attention"),
+        (
+            AutoConfig.for_model("mistral", **ATTENTION_SIZES, sliding_window=16),
+            "32, but .* look back 16 tokens; set 16",
+        ),
+        (AutoConfig.for_model("bloom", **SIZES, n_head=4), "hf cannot sample with BloomForCausalLM"),
+    ],
+)
+def test_a_model_that_remembers_otherwise_is_refused_at_the_start(config: PreTrainedConfig, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        HFEngine.start(AutoModelForCausalLM.from_config(config), EngineConfig(context_tokens=32))
+
+
+def test_a_model_whose_window_holds_the_context_is_taken() -> None:
+    config = AutoConfig.for_model("mistral", **ATTENTION_SIZES, sliding_window=32)
+    engine = HFEngine.start(AutoModelForCausalLM.from_config(config), EngineConfig(context_tokens=32))
+    assert asyncio.run(engine.generate(tuple(range(5, 25)), PARAMS, seed=0)).ids

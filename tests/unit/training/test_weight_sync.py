@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 from agentrl.config.engine import EngineConfig
+from agentrl.config.schema import LoRAConfig
 from agentrl.engines.hf import HFEngine
 from agentrl.errors import AgentRLError
+from agentrl.lora import adapter_weights, add_adapters
 from agentrl.policy import Policy
 from agentrl.training.weight_sync import WeightSync
 from tests.tiny import tiny_model
@@ -113,6 +115,22 @@ def test_an_engine_that_computes_in_bfloat16_may_differ_more() -> None:
     sync = WeightSync.of(HFEngine.start(trained.model, settings), trained, settings)
     assert 1e-5 < sync(0)["sync/canary_mean"] < 0.1
     assert sync.tolerance == 0.3
+
+
+def test_adapters_that_are_merged_in_bfloat16_pass() -> None:
+    pytest.importorskip("peft")
+    model = tiny_model(50, hidden=64).bfloat16()
+    add_adapters(model, LoRAConfig(rank=4, alpha=8), seed=0)
+    trained = Policy(model)
+    sync = WeightSync.of(HFEngine.start(trained.whole_model(), SETTINGS), trained, SETTINGS)
+    assert sync(0)["sync/canary_max"] == 0  # adapters begin at 0: no rounding is seen yet
+    for version in range(1, 6):
+        with torch.no_grad():
+            for value in adapter_weights(model).values():
+                value.add_(1e-3)
+        found = sync(version)
+        assert found["sync/canary_moved"] > 0
+        assert 0 < found["sync/canary_mean"] < 0.06
 
 
 def test_log_probabilities_that_are_no_numbers_are_stopped() -> None:
