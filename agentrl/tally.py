@@ -57,11 +57,14 @@ class Outcome:
         """Gives what counts of an episode.
 
         Players whose turns hold no token ids, or those of the last of several calls, tell `action_tokens` and
-        `prompt_tokens` in `Turn.info`.
+        `prompt_tokens` in `Turn.info`; of several trials, what all of them took is in `Trajectory.info["usage"]`.
         """
         turns = trajectory.turns
         flags, numbers = _reported(turns)
         info = {key: value for key, value in trajectory.info.items() if key not in ("task", "task_type")}
+        sampled = sum(turn.info.get("action_tokens", len(turn.action_ids)) for turn in turns)
+        read = sum(turn.info.get("prompt_tokens", len(turn.prompt_ids)) for turn in turns)
+        spent: Mapping[str, int] = trajectory.info.get("usage", {})
         cached = [turn.info["cached_tokens"] for turn in turns if turn.info.get("cached_tokens") is not None]
         return cls(
             task_id=trajectory.task_id,
@@ -70,9 +73,9 @@ class Outcome:
             episode_return=trajectory.episode_return,
             num_turns=len(turns),
             ending=trajectory.ending,
-            action_tokens=sum(turn.info.get("action_tokens", len(turn.action_ids)) for turn in turns),
-            prompt_tokens=sum(turn.info.get("prompt_tokens", len(turn.prompt_ids)) for turn in turns),
-            cached_tokens=sum(cached) if cached else None,
+            action_tokens=spent.get("action_tokens", sampled),
+            prompt_tokens=spent.get("prompt_tokens", read),
+            cached_tokens=spent.get("cached_tokens", sum(cached) if cached else None),
             format_invalid=sum(bool(turn.info.get("format_invalid")) for turn in turns),
             inadmissible=sum(bool(turn.info.get("inadmissible")) for turn in turns),
             flags=flags,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentrl import __version__
 from agentrl.cli.bare import bare_target
-from agentrl.cli.eval_table import print_results
+from agentrl.cli.eval_table import Progress, print_results
 from agentrl.cli.parser import add_json, whole
 from agentrl.cli.prompted import PROMPTED, agent_name, endpoint_config, told_files
 from agentrl.cli.target import Target, add_target, find_agent, find_collector, find_target, policy_name, prompted
@@ -78,7 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
     results: list[dict[str, Any]] = []
     for one, file in zip(evaluations, files, strict=True):
         known = len(file.finished)
-        result = {**evaluate(agent, collector, one.plan, file=file), "step": target.step}
+        hear = Progress(one.plan.tasks.split, len(one.plan.tasks) * one.plan.samples - known, silent=arguments.json)
+        result = {**evaluate(agent, collector, one.plan, file=file, hear=hear), "step": target.step}
         _write(one.path, result)
         results.append(result)
         if known and not arguments.json:

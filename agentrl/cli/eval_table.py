@@ -1,16 +1,37 @@
 """How evaluations are printed: a row a split, then the numbers that papers report, types of tasks, endings, tokens."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentrl.cli.terminal import facts, interval, say, share, table
 
 if TYPE_CHECKING:
     from agentrl.evaluation.profiles import Named
+    from agentrl.tally import Outcome
 
 IN_ROW = ("success_rate", "turns")
 """Metrics that stand in the first table already."""
 SHARES = ("avg@", "pass@", "success_rate")
+SILENCE_S = 30.0
+"""Seconds after which an evaluation says how far it is."""
+
+
+class Progress:
+    """Tells now and then how many episodes are over and won, so that a long evaluation is seen to go on."""
+
+    def __init__(self, split: str, num: int, *, silent: bool, now: Callable[[], float] = time.monotonic) -> None:
+        self._split, self._num, self._silent, self._now = split, num, silent, now
+        self._over = self._won = 0
+        self._told = now()
+
+    def __call__(self, outcome: "Outcome") -> None:
+        """Counts an episode."""
+        self._over += 1
+        self._won += outcome.success
+        if not self._silent and self._over < self._num and self._now() - self._told >= SILENCE_S:
+            say(f"  {self._split}: {self._over} of {self._num} episodes, {self._won} won")
+            self._told = self._now()
 
 
 def print_results(results: Sequence[Mapping[str, Any]], profile: "Named | None") -> None:

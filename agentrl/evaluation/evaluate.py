@@ -26,8 +26,17 @@ class Plays(Protocol):
         ...
 
 
-def evaluate(agent: Agent, collector: Plays, plan: Plan, *, file: EpisodeFile | None = None) -> dict[str, Any]:
+def evaluate(
+    agent: Agent,
+    collector: Plays,
+    plan: Plan,
+    *,
+    file: EpisodeFile | None = None,
+    hear: Callable[[Outcome], None] = lambda outcome: None,
+) -> dict[str, Any]:
     """Plays what the plan asks for, or what a file lacks of it, and gives what came of all.
+
+    `hear` is told of each episode as soon as it is over.
 
     Raises:
         DataError: a task was played twice or left out; the rate would have a wrong denominator.
@@ -45,8 +54,10 @@ def evaluate(agent: Agent, collector: Plays, plan: Plan, *, file: EpisodeFile | 
     left = {task: place for place, task in planned.items() if place not in found}
 
     def keep(task: Task, trajectory: Trajectory) -> None:
+        outcome = _outcome(trajectory, plan)
         if file:
-            file.write(_outcome(trajectory, plan), left[task][1])
+            file.write(outcome, left[task][1])
+        hear(outcome)
 
     try:
         played = collector.play(agent, list(left), on_finished=keep) if left else []

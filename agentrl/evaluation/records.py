@@ -54,15 +54,15 @@ class EpisodeFile:
         self.finished: dict[Place, Outcome] = {}
         """The last episode that was written at each place, but for those that the environment broke."""
         self._header = _line({"decided_by": decided_by})
-        if fresh:
-            path.unlink(missing_ok=True)
-        if path.exists():
+        self._starts_anew = fresh
+        if path.exists() and not fresh:
             self._read(decided_by)
 
     def write(self, outcome: Outcome, sample: int) -> None:
-        """Adds an episode; the first one makes the file."""
+        """Adds an episode; the first one makes the file, or makes it anew: until then nothing is lost."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a", encoding="utf-8") as file:
+        with self.path.open("w" if self._starts_anew else "a", encoding="utf-8") as file:
+            self._starts_anew = False
             if file.tell() == 0:
                 file.write(self._header)
             file.write(_line(to_record(outcome, sample)))

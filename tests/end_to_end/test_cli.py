@@ -162,7 +162,9 @@ def test_evaluations_are_written_where_asked(agentrl):
 
 def test_evaluation_refuses_what_it_cannot_do(agentrl):
     assert "no split 'unseen'" in agentrl.fails("eval", "guess.yaml", "--split", "unseen")
-    assert "use expert" in agentrl.fails("eval", "guess.yaml", "--policy", "random", "--noise", "0.2")
+    assert "--noise: no effect without --policy expert" in agentrl.fails(
+        "eval", "guess.yaml", "--policy", "random", "--noise", "0.2"
+    )
     unset = agentrl.fails("eval", "guess.yaml", "--split", "in", "--set", "tasks.eval_in=null")
     assert "tasks.eval_in not set" in unset
 

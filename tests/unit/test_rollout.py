@@ -141,12 +141,12 @@ def test_a_hung_environment_times_out_and_is_replaced(release: threading.Event) 
 
 def test_an_episode_that_takes_too_long_times_out_with_the_turns_it_had(release: threading.Event) -> None:
     def slowly(observation: str, info: Mapping[str, Any]) -> str:
-        release.wait(0.2)
+        release.wait(1.0)
         return "5"
 
-    plays = collector(lambda: Odd(release, max_steps=1000), deadlines=Deadlines(60.0, 0.5), concurrency=1)
+    plays = collector(lambda: Odd(release, max_steps=1000), deadlines=Deadlines(60.0, 2.5), concurrency=1)
     slow, fast = plays.play(ActorAgent(lambda seed: slowly if seed == 0 else lambda *_: "5"), tasks("a", "truncated"))
-    assert (slow.ending, slow.info["error"]) == (Ending.TIMEOUT, "not over after 0.5 s")
+    assert (slow.ending, slow.info["error"]) == (Ending.TIMEOUT, "not over after 2.5 s")
     assert 1 <= len(slow.turns) < 10
     assert fast.ending == Ending.MAX_TURNS
     assert Tally([slow]).endings["timeout"] == 1

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agentrl.errors import EnvError
-from agentrl.tally import Tally, wilson_interval, with_reported
+from agentrl.tally import Outcome, Tally, wilson_interval, with_reported
 from agentrl.trajectory import Ending, Trajectory
 from tests.episodes import episode
 
@@ -85,6 +85,12 @@ def test_tokens_that_a_player_tells_count_beside_the_ids_that_it_keeps() -> None
     turns = [replace(turn, info={"prompt_tokens": 50, "action_tokens": 9}) for turn in PLAYED[0].turns]
     (outcome,) = Tally([replace(PLAYED[0], turns=tuple(turns))]).outcomes
     assert (outcome.prompt_tokens, outcome.action_tokens) == (2 * 50, 2 * 9)
+
+
+def test_tokens_of_several_trials_all_count() -> None:
+    last = replace(episode(0, [2, 3]), info={"usage": {"action_tokens": 90, "prompt_tokens": 400, "cached_tokens": 7}})
+    outcome = Outcome.of(last)
+    assert (outcome.action_tokens, outcome.prompt_tokens, outcome.cached_tokens) == (90, 400, 7)
 
 
 def test_the_type_of_a_task_is_kept_apart_from_what_else_is_known() -> None:

@@ -63,6 +63,7 @@ def test_episodes_of_another_evaluation_are_refused_by_what_differs(tmp_path):
         EpisodeFile(tmp_path / "x.jsonl", other)
     fresh = EpisodeFile(tmp_path / "x.jsonl", other, fresh=True)
     assert fresh.finished == {}
+    assert len((tmp_path / "x.jsonl").read_text().splitlines()) > 1  # nothing is lost before there is something new
     fresh.write(outcome("b", True), 1)
     assert list(EpisodeFile(tmp_path / "x.jsonl", other).finished) == [("b", 1)]
 
