@@ -65,7 +65,7 @@ class EnvCalls:
     async def _call(self, call: Callable[[], T]) -> T:
         if self._inline:
             return _guarded(call)
-        outcome = in_daemon_thread(lambda: _guarded(call))
+        outcome = asyncio.wrap_future(in_daemon_thread(lambda: _guarded(call)))
         # Not wait_for: when an engine has held the loop for long, an answer that is there must win over the clock.
         await asyncio.wait({outcome}, timeout=self._timeout_s)
         if not outcome.done():
@@ -107,7 +107,7 @@ def _guarded(call: Callable[[], T]) -> T:
         raise EnvFailed(Ending.ENV_ERROR, f"{type(error).__name__}: {error}") from error
 
 
-def in_daemon_thread(call: Callable[[], T]) -> "asyncio.Future[T]":
+def in_daemon_thread(call: Callable[[], T]) -> "concurrent.futures.Future[T]":
     """Runs a call in a thread that neither loop nor program waits for at its end; asyncio's own are waited for."""
     outcome: concurrent.futures.Future[T] = concurrent.futures.Future()
     outcome.set_running_or_notify_cancel()
@@ -119,4 +119,4 @@ def in_daemon_thread(call: Callable[[], T]) -> "asyncio.Future[T]":
             outcome.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
-    return asyncio.wrap_future(outcome)
+    return outcome

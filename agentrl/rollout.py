@@ -193,7 +193,7 @@ class Collector:
             return self._make_env()
 
         # In a thread: it waits for workers, and only the loop sees that another environment hangs in one.
-        self._envs[number] = await in_daemon_thread(remade)
+        self._envs[number] = await asyncio.wrap_future(in_daemon_thread(remade))
 
     async def _play_all(
         self, agent: Agent, tasks: Sequence[Task], on_finished: Callable[[Task, Trajectory], None] | None

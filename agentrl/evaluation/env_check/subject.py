@@ -1,10 +1,8 @@
 """The environment that is checked: calls that cannot hang, answers that are looked at, and the clock."""
 
 import math
-import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NoAnswer
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,6 +12,7 @@ from typing import Any, TypeVar
 import gymnasium
 
 from agentrl.env import Actor, TextEnv, text_env
+from agentrl.env_calls import in_daemon_thread
 from agentrl.errors import EnvError
 
 T = TypeVar("T")
@@ -141,15 +140,7 @@ def within(timeout_s: float, call: Callable[[], T]) -> T:
     Raises:
         EnvError: there was no answer in time.
     """
-    outcome: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            outcome.set_result(call())
-        except BaseException as error:
-            outcome.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
+    outcome = in_daemon_thread(call)
     try:
         return outcome.result(timeout_s)
     except NoAnswer as error:
