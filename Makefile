@@ -3,8 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-# 0: all tests in one process. Each worker more pays its own start (about 5 s); tests/conftest.py gives it one thread.
-WORKERS ?= 0
+# Each worker pays its own start (about 5 s); tests/conftest.py gives it one thread. 0: all tests in one process.
+WORKERS ?= 2
 PYTEST := $(BIN)/pytest -q -n $(WORKERS)
 
 .PHONY: help install run test test-slow test-vllm check
