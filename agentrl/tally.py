@@ -19,7 +19,8 @@ def wilson_interval(successes: float, num: int, *, z: float = 1.959963984540054)
     scale = 1 + z * z / num
     center = (rate + z * z / (2 * num)) / scale
     half = z * math.sqrt(rate * (1 - rate) / num + z * z / (4 * num * num)) / scale
-    return max(0.0, center - half), min(1.0, center + half)
+    # The borders themselves where all or none are won: both sides of the difference round.
+    return 0.0 if successes == 0 else center - half, 1.0 if successes == num else center + half
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,8 @@ def test_wilsons_interval_is_the_textbooks() -> None:
 @pytest.mark.parametrize("num", [1, 10, 134])
 def test_wilsons_interval_of_all_or_none_ends_at_the_border(num: int) -> None:
     z2 = 1.959963984540054**2
-    assert wilson_interval(0, num) == pytest.approx((0, z2 / (num + z2)))
-    assert wilson_interval(num, num) == pytest.approx((num / (num + z2), 1))
+    assert wilson_interval(0, num) == (0.0, pytest.approx(z2 / (num + z2)))
+    assert wilson_interval(num, num) == (pytest.approx(num / (num + z2)), 1.0)
 
 
 def test_nothing_played_says_nothing() -> None:
