@@ -74,6 +74,14 @@ class TextEnv(gymnasium.Env[str, str]):
         """Gives the tasks of a split."""
         raise NotImplementedError
 
+    def asked_task(self, options: Mapping[str, Any] | None, *, split: str = "train") -> str:
+        """Gives the id that `options["task_id"]` of a reset names, or one one of the split at random."""
+        task_id = (options or {}).get("task_id")
+        if task_id is None:
+            ids = self.task_set(split).ids
+            task_id = ids[int(self.np_random.integers(len(ids)))]
+        return task_id
+
     def expert(self, seed: int, *, noise: float = 0.0) -> Actor:
         """Gives a player that knows the rules but sees only what a policy sees; a share `noise` of its acts is random.
 

@@ -54,10 +54,7 @@ class Prompts(TextEnv):
     def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Shows the prompt that the task is, or one of the first split's of the seed's choice."""
         super().reset(seed=seed)
-        task_id = (options or {}).get("task_id")
-        if task_id is None:
-            ids = self.task_set(next(iter(self.splits))).ids
-            task_id = ids[int(self.np_random.integers(len(ids)))]
+        task_id = self.asked_task(options, split=next(iter(self.splits)))
         self._check_named()
         if task_id not in self._prompts:
             raise NotFound(f"{self._path}: no prompt {task_id!r}.{did_you_mean(str(task_id), self._prompts)}")

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from agentrl.env import Actor, SplitRole, TextEnv, planned
 from agentrl.errors import EnvError, NotFound
-from agentrl.tasks import TaskSet, manifest_sha256
+from agentrl.tasks import NumberedIds, TaskSet, manifest_sha256
 from agentrl_envs.alfworld.archive import find_data
 from agentrl_envs.alfworld.engine import Engine, Played, PythonEngine
 from agentrl_envs.alfworld.expert import SearchingExpert
@@ -97,24 +97,6 @@ def _open_store(source: Path) -> GameStore:
     return GameStore.open(source)
 
 
-class _Numbered(Sequence[str]):
-    """The ids of a generated split, "train/000000000" and up: as good as a list, in no space."""
-
-    def __init__(self, split: str, num: int) -> None:
-        self._split = split
-        self._num = num
-
-    def __len__(self) -> int:
-        return self._num
-
-    def __getitem__(self, index: Any) -> Any:
-        picked = range(self._num)[index]
-        return self._id(picked) if isinstance(picked, int) else list(map(self._id, picked))
-
-    def _id(self, number: int) -> str:
-        return f"{self._split}/{number:09d}"
-
-
 class GeneratedGames:
     """Games made up on the spot; see `generate`."""
 
@@ -132,7 +114,7 @@ class GeneratedGames:
     def task_set(self, split: str) -> TaskSet:
         """Gives the games of a split; the hash is over the generator's knobs, the split and its size."""
         of, num = ("train", _NUM_SUBSET) if split == "train_1024" else (split, _NUM_GENERATED[split])
-        return TaskSet(split, _Numbered(of, num), manifest_sha256([repr(self._knobs), f"{of} {num}"]))
+        return TaskSet(split, NumberedIds(of, num), manifest_sha256([repr(self._knobs), f"{of} {num}"]))
 
     def document(self, task_id: str) -> Mapping[str, Any]:
         """Makes the game of an id."""
@@ -204,10 +186,7 @@ class ALFWorld(TextEnv):
     def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Starts the game that `options["task_id"]` names, or a training game of the seed's choice."""
         super().reset(seed=seed)
-        task_id = (options or {}).get("task_id")
-        if task_id is None:
-            ids = self.task_set("train").ids
-            task_id = ids[int(self.np_random.integers(len(ids)))]
+        task_id = self.asked_task(options)
         self._game, self._is_won = self.source.game(task_id), False
         played = self._engine.reset(self._game)
         return played.observation.removeprefix(_BANNER), self._info(played)

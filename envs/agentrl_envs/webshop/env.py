@@ -91,10 +91,7 @@ class WebShop(TextEnv):
     def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Starts the request that `options["task_id"]` names, or a training request of the seed's choice."""
         super().reset(seed=seed)
-        task_id = (options or {}).get("task_id")
-        if task_id is None:
-            ids = self.task_set("train").ids
-            task_id = ids[int(self.np_random.integers(len(ids)))]
+        task_id = self.asked_task(options)
         goal = self.shop.goals.get(task_id)
         if goal is None:
             near = did_you_mean(str(task_id), list(self.shop.goals)[:1000])

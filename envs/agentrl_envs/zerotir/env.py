@@ -65,10 +65,7 @@ class ZeroTIR(TextEnv):
     def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Poses the problem that `options["task_id"]` names, or a training problem of the seed's choice."""
         super().reset(seed=seed)
-        task_id = (options or {}).get("task_id")
-        if task_id is None:
-            ids = self.task_set("train").ids
-            task_id = ids[int(self.np_random.integers(len(ids)))]
+        task_id = self.asked_task(options)
         self._problem = self.source.problem(task_id)
         self._tool.restart()
         self._refused = False

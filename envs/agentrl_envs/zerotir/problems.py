@@ -1,13 +1,13 @@
 """What a problem is, and where problems come from."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from agentrl.env import SplitRole
 from agentrl.errors import NotFound
-from agentrl.tasks import TaskSet, manifest_sha256
+from agentrl.tasks import NumberedIds, TaskSet, manifest_sha256
 
 ROLES: Mapping[str, SplitRole] = {
     "train": "train",
@@ -50,27 +50,9 @@ class ProblemSource(Protocol):
         ...
 
 
-class Numbered(Sequence[str]):
-    """The ids of a generated split, "train/000000000" and up: as good as a list, in no space."""
-
-    def __init__(self, split: str) -> None:
-        self._split = split
-        self._num = NUM_GENERATED[split]
-
-    def __len__(self) -> int:
-        return self._num
-
-    def __getitem__(self, index: Any) -> Any:
-        picked = range(self._num)[index]
-        return self._id(picked) if isinstance(picked, int) else list(map(self._id, picked))
-
-    def _id(self, number: int) -> str:
-        return f"{self._split}/{number:09d}"
-
-
 def generated_set(split: str, knobs: object) -> TaskSet:
     """Gives a generated split; its hash is over the generator's knobs, the split and its size."""
-    ids = Numbered(split)
+    ids = NumberedIds(split, NUM_GENERATED[split])
     return TaskSet(split, ids, manifest_sha256([repr(knobs), f"{split} {len(ids)}"]))
 
 
